@@ -2,9 +2,8 @@
 
     python benchmarks/overhead.py --repeats 7 --json overhead.json
 
-Five ways: without `faults`; with an empty plan, which must not be measurable; with calls recorded in ledgers; with
-their order recorded, too; and with a plan that waits for a call that never comes, so that calls are counted, looked up
-and recorded.
+Four ways: without `faults`; with an empty plan, which must not be measurable; with calls recorded in ledgers; and with
+a plan that waits for a call that never comes, so that calls are counted, looked up and recorded.
 """
 
 from __future__ import annotations
@@ -63,7 +62,6 @@ def main() -> None:
         "without": partial(once, options.calls, None),
         "empty plan": partial(once, options.calls, "seed=0"),
         "recorded": partial(once, options.calls, "seed=0", record=True),
-        "order recorded": partial(once, options.calls, "seed=0", record=True, order=True),
         "a plan elsewhere": partial(once, options.calls, ELSEWHERE),
     }
     once(BATCH, None)  # starts the forkserver

@@ -36,7 +36,7 @@ from faults.inject.patching import patch_all_references
 from faults.inject.process import processes
 from faults.ledger.error_links import TEXT, first_line, links_of, to_json
 from faults.ledger.ledger import Ledger
-from faults.ledger.record import COMMAND, is_ordered, is_traced, read_plan
+from faults.ledger.record import COMMAND, is_traced, read_plan
 from faults.ledger.stock import Stock, to_events
 from faults.plan.places import Moment
 from faults.plan.plan import Plan
@@ -145,7 +145,7 @@ def activate(
         undo.enter_context(ledger.own_errors())
         announcer = Announcer(role, ledger.own_errors)
         announcer.subscribe(Moment("up", role), partial(_note_up, ledger))
-        undo.callback(Calls(plan, role, ledger, announcer, ordered=is_ordered(place)).install())
+        undo.callback(Calls(plan, role, ledger, announcer).install())
         for number, fault in plan.at("message").items():
             if fault.role in (None, role):
                 ledger.write("planned", fault=number, kind=fault.kind, text=str(fault))
@@ -157,12 +157,11 @@ def activate(
 
 
 def _note_up(ledger: Ledger) -> None:
-    """Record the default timeout of calls, from which the bound is computed, the roles of this world, which all need a
-    ledger, and how many threads execute calls."""
+    """Record the default timeout of calls, from which the bound is computed, and the roles of this world, which all
+    need a ledger."""
     agent: Any = _get_current_rpc_agent()
     names = sorted(info.name for info in agent.get_worker_infos())
-    threads = agent._get_backend_options().num_worker_threads
-    ledger.write("up", rpc_timeout=default_timeout(), workers=names, threads=threads)
+    ledger.write("up", rpc_timeout=default_timeout(), workers=names)
 
 
 def deactivate() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from faults.cli.options import script_of
 
-# The module of each command. Those for a user's own program, `check`, `prepare` and `replay DIR` import no torch.
+# The module of each command. Those for a user's own program, `check` and `prepare` import no torch.
 FOR_TUTORIALS = {
     "list": "faults.cli.list_tutorial_command",
     "run": "faults.cli.run_tutorial_command",
@@ -17,14 +17,12 @@ FOR_SCRIPTS = {
     "list": "faults.cli.list_script_command",
     "run": "faults.cli.run_script_command",
     "sweep": "faults.cli.sweep_script_command",
-    "replay": "faults.cli.replay_script_command",
     "shrink": "faults.cli.shrink_script_command",
 }
 COMMANDS = {
     **FOR_TUTORIALS,
     "prepare": "faults.cli.prepare_command",
     "check": "faults.cli.check_command",
-    "replay": "faults.cli.replay_command",
 }
 
 

@@ -33,9 +33,7 @@ _USAGE = """usage: python -m faults COMMAND
   shrink --plan PLAN --script my.py
                                    make a plan smaller under which your own program fails
   prepare DIR --plan PLAN          prepare a folder for programs that are started with FAULTS_RUN=DIR
-  check DIR                        judge a stored run again
-  replay DIR [NAME]                print the plan that repeats a stored run; run a tutorial again under it
-  replay DIR --script my.py        run your own program again as in a stored run
+  check DIR                        judge a stored run again, or print what fired as a plan (--as-plan)
 
 PLAN is a text or a file with at least one fault (docs/plans.md). `--healthy` in its place: a run without faults.
 `COMMAND NAME --help` lists the options for a tutorial, `COMMAND --help --script` those for your own program.

@@ -61,10 +61,6 @@ LEAKS: Option = (
         "help": "trace RRefs and autograd contexts, to name the holders of those that are left (default: count them)",
     },
 )
-ORDER: Option = (
-    "--order",
-    {"action": "store_true", "help": "record in which order calls execute, so that `replay` keeps this order"},
-)
 EXPECT: Option = (
     "--expect-error",
     {
@@ -156,7 +152,7 @@ BOUND: Option = (
         "timeouts)",
     },
 )
-OF_SCRIPTS: tuple[Option, ...] = (PLAN, HEALTHY, DIR, DEADLINE_OF_COMMAND, BOUND, LEAKS, ORDER, EXPECT)
+OF_SCRIPTS: tuple[Option, ...] = (PLAN, HEALTHY, DIR, DEADLINE_OF_COMMAND, BOUND, LEAKS, EXPECT)
 
 SCRIPT = "--script"
 
@@ -281,7 +277,8 @@ def results_of(options: Any) -> Results:
     """Read what is checked after each run. Raises BadInput: an option has no effect without another one."""
     if options.ignore and not options.same_output:
         raise BadInput("--ignore has no effect without --same-output: wanted both")
-    _written_for_check(options)
+    if options.writes and options.check is None:
+        raise BadInput("--writes has no effect without --check: wanted both")
     return Results(
         command=options.check or "",
         output=options.same_output,
@@ -289,14 +286,3 @@ def results_of(options: Any) -> Results:
         files=options.same_file,
         written=options.writes,
     )
-
-
-def checked_by(options: Any) -> Results:
-    """Read ``--check`` and ``--writes``. Raises BadInput: the second one stands alone."""
-    _written_for_check(options)
-    return Results(command=options.check or "", written=options.writes)
-
-
-def _written_for_check(options: Any) -> None:
-    if options.writes and options.check is None:
-        raise BadInput("--writes has no effect without --check: wanted both")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from faults.cli.options import HEALTHY, LEAKS, ORDER, PLAN, folder, parser_of, plan_of
+from faults.cli.options import HEALTHY, LEAKS, PLAN, folder, parser_of, plan_of
 from faults.ledger.run_files import renewed
 from faults.script.autostart import VARIABLE
 from reference.cli.options import BadInput
@@ -18,12 +18,11 @@ def main(arguments: Sequence[str]) -> int:
         "Prepare a folder with a plan, or with --healthy one that only records calls. "
         "Programs use it if they are started with FAULTS_RUN=DIR."
     )
-    parser = parser_of("prepare", about, PLAN, HEALTHY, LEAKS, ORDER)
+    parser = parser_of("prepare", about, PLAN, HEALTHY, LEAKS)
     parser.add_argument("dir", type=folder, metavar="DIR", help="the run's folder; files of an earlier run are removed")
     options = parser.parse_args(arguments)
     if not str(Path(options.dir).absolute()).isprintable():
         raise BadInput(f"prepare {shown(options.dir)}: wanted a folder whose name can be printed")
-    recorded = {"trace": options.leaks == "trace", "order": options.order}
-    with renewed(plan_of(options), options.dir, **recorded) as place:
+    with renewed(plan_of(options), options.dir, trace=options.leaks == "trace") as place:
         print(f"{VARIABLE}={place}")
     return 0

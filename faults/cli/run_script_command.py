@@ -31,8 +31,7 @@ def main(arguments: Sequence[str], command: list[str]) -> int:
     if results.compares and not plan.faults:
         raise BadInput("--same-output and --same-file compare with a healthy run: wanted --plan, got --healthy")
     check_reports(options)
-    how = {"trace": options.leaks == "trace", "order": options.order}
-    how |= {"deadline": options.deadline, "bound": options.bound}
+    how = {"trace": options.leaks == "trace", "deadline": options.deadline, "bound": options.bound}
     run: Any = partial(run_script, command, **how)
     with stored(options.dir) as (place, passed):
         if plan.faults:

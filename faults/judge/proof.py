@@ -193,7 +193,7 @@ def _hits(run: Run) -> dict[int, int]:
 
 def _once(fault: Fault) -> bool:
     counted = fault.nth is not None and (fault.role or fault.roles) is not None
-    return fault.place in ("process", "network") or counted or fault.numbered
+    return fault.place in ("process", "network") or counted
 
 
 def _often_enough(run: Run, fault: Fault, count: int, first: float) -> bool:
@@ -201,7 +201,7 @@ def _often_enough(run: Run, fault: Fault, count: int, first: float) -> bool:
     begin before it has fired (``first``), as in worlds that run at the same time, do not know of each other."""
     if not _once(fault):
         return count >= 1
-    roles = {fault.moment.role} if fault.moment else set(fault.callers or [fault.role])
+    roles = {fault.moment.role} if fault.moment else set(fault.roles or [fault.role])
     known = [event.role for event in run.timeline.of("start") if fault.lives == "every" or event.time <= first]
     return 1 <= count <= max(1, *(known.count(str(role)) for role in roles))
 

@@ -12,7 +12,6 @@ torn. Each line names the ``process`` that wrote it, because several may play on
 - ``invoke``, then ``ok``, ``fail`` (it certainly did not succeed) or ``info`` (it may have executed): calls, at the
   caller.
 - ``executing``, ``executed``: calls that a fault has hit, at the callee; ``refused``: a second execution that raised.
-- ``ordering``: all calls of functions are recorded so.
 - ``raised``: an exception ended a process; ``interrupted``: a KeyboardInterrupt did; ``thread``: an exception ended
   only a thread; ``logged``: the program logged an error; ``exit``: a script's process ends in order, with this status
   if it is known by then. ``links``, here and for a call that failed: the error's chain (`error_links`).
@@ -53,7 +52,7 @@ _FORMS = file_schema.by_name(
     (file_schema.text, "event site caller to via kind why"),
     (file_schema.text, "side how dtype old new digest instead_of"),
     (file_schema.integer, "process pid fault nth number"),
-    (file_schema.integer, "tensor bit changed threads"),
+    (file_schema.integer, "tensor bit changed"),
     (file_schema.many(file_schema.integer), "shape element"),
     (file_schema.finite, "time wall"),
     (file_schema.number, "rpc_timeout timeout seconds"),

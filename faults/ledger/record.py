@@ -24,8 +24,6 @@ from reference.system.text import OneLine, shown
 PLAN = "plan.json"
 # In a folder with this file the roles trace their RRefs and autograd contexts.
 TRACE = ".faults-trace"
-# In a folder with this file the roles record in which order calls execute.
-ORDER = ".faults-order"
 
 
 def read_plan(folder: str | os.PathLike[str]) -> Plan:
@@ -42,11 +40,6 @@ def read_plan(folder: str | os.PathLike[str]) -> Plan:
 def is_traced(folder: str | os.PathLike[str]) -> bool:
     """Whether the roles of a run's folder trace their RRefs and autograd contexts."""
     return (Path(folder) / TRACE).exists()
-
-
-def is_ordered(folder: str | os.PathLike[str]) -> bool:
-    """Whether the roles of a run's folder record in which order calls execute."""
-    return (Path(folder) / ORDER).exists()
 
 
 RUN = "run.json"

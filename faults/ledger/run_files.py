@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from faults.ledger.ledger import SUFFIX
-from faults.ledger.record import ORDER, PLAN, RUN, SCRATCH, TRACE, RecordError, read
+from faults.ledger.record import PLAN, RUN, SCRATCH, TRACE, RecordError, read
 from faults.plan.plan import Plan, PlanError
 from reference.system.files import RENDEZVOUS, log_of, roles_of, stacks_of
 from reference.system.temporary_folders import PRIVATE
@@ -139,9 +139,9 @@ _SIGN = re.compile(r"\+\.\d+\.status|\+\.stacks")
 
 
 @contextmanager
-def renewed(plan: Plan, folder: str | os.PathLike[str], *, trace: bool = False, order: bool = False) -> Iterator[Path]:
+def renewed(plan: Plan, folder: str | os.PathLike[str], *, trace: bool = False) -> Iterator[Path]:
     """Yield the folder with ``plan`` and no files of an earlier run. Until the block ends, no other run begins there.
-    ``trace``: the roles trace their RRefs and autograd contexts; ``order``: they record in which order calls execute.
+    ``trace``: the roles trace their RRefs and autograd contexts.
 
     An error within the block before any role has begun its ledger leaves the folder as it was. If this process is
     killed within the block, the next run puts the earlier one back first, unless `record.write` has completed this one.
@@ -160,9 +160,8 @@ def renewed(plan: Plan, folder: str | os.PathLike[str], *, trace: bool = False, 
         _set_aside(place)
         try:
             (place / MARK).touch()
-            for name, wanted in ((TRACE, trace), (ORDER, order)):
-                if wanted:
-                    (place / name).touch()
+            if trace:
+                (place / TRACE).touch()
             (place / PLAN).write_bytes(f"{plan.to_json()}\n".encode())  # UTF-8 in every locale
             yield place
         except BaseException:
@@ -246,7 +245,7 @@ def _is_run(place: Path) -> bool:
 def _files(place: Path) -> list[Path]:
     """Return the files of a run: those that it wrote, and those with its roles' output."""
     ledgers = sorted(place.glob(f"*{SUFFIX}"))
-    named = [place / name for name in (PLAN, RUN, SCRATCH, TRACE, ORDER, "network.json")]
+    named = [place / name for name in (PLAN, RUN, SCRATCH, TRACE, "network.json")]
     files = [each for each in (*named, *ledgers, *_printed(place, ledgers), *_signs(place)) if each.is_file()]
     return [*files, *filter(Path.is_dir, [place / RESULTS])]
 

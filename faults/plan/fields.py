@@ -77,7 +77,7 @@ FIELDS: Mapping[str, str] = {
     "message": "a message type of the faulty agent",
     "role": "call: the caller (default: each, by its own count); message: the sender; otherwise: the role that is hit",
     "peer": "the role at the other end of the network (default: all roles)",
-    "roles": "the callers, in the order in which their calls execute; 'till1#1,till2#1,till1#2': these calls",
+    "roles": "the callers, in the order in which their calls execute",
     "at": "the moment, as 'up@ROLE', 'step:N@ROLE', 'call:SITE#N@ROLE' or 'shutdown@ROLE'",
     "nth": "the number of the role's call of the site, from 1; the default is 1",
     "every": "every call",
@@ -131,15 +131,13 @@ _PATTERNS = {
     "how": re.compile(crash_ways.FORM),
     "lives": re.compile(r"every|[1-9]\d{0,3}"),
 }
-# A call of the site by this role, by its number.
-_CALL_OF_ROLE = re.compile(rf"(?:{ROLE})#[1-9]\d{{0,8}}")
 _WANTED = {
     "role": "a role's name",
     "peer": "a role's name",
     "site": "'module:qualified.name'",
     "how": crash_ways.WANTED,
     "lives": "'every' or the number of a life, from 1 to 9999",
-    "roles": "two or more different roles, or calls as 'ROLE#N'",
+    "roles": "two or more different roles",
     "at": "'up@ROLE', 'step:N@ROLE', 'call:SITE#N@ROLE' or 'shutdown@ROLE'",
     "every": "true",
     "error": "a built-in exception that can be made from a text",
@@ -221,8 +219,7 @@ def _roles(value: Any) -> tuple[str, ...] | None:
     names = tuple(value) if isinstance(value, list | tuple) else ()
     if len(names) < 2 or not all(isinstance(each, str) for each in names) or len(set(names)) < len(names):
         return None
-    forms = (_PATTERNS["role"], _CALL_OF_ROLE)
-    return names if any(all(form.fullmatch(each) for each in names) for form in forms) else None
+    return names if all(_PATTERNS["role"].fullmatch(each) for each in names) else None
 
 
 def _fits(kind: str, name: str, value: str) -> bool:

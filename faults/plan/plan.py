@@ -117,21 +117,8 @@ class Fault:
             raise PlanError(
                 f"{self.kind}: wanted one of 'nth', 'every' and 'chance_percent', got {' and '.join(chosen)}"
             )
-        if self.numbered:
-            if chosen:
-                raise PlanError(f"{self.kind}: 'roles' has the numbers of its calls already, got {chosen[0]!r}, too")
-        elif not chosen:
+        if not chosen:
             object.__setattr__(self, "nth", 1)
-
-    @property
-    def numbered(self) -> bool:
-        """Whether an `Order` names each of its calls, as ``ROLE#N``."""
-        return self.roles is not None and "#" in self.roles[0]
-
-    @property
-    def callers(self) -> tuple[str, ...]:
-        """The callers of an `Order`, each once; none for other faults."""
-        return tuple(dict.fromkeys(each.partition("#")[0] for each in self.roles or ()))
 
     @property
     def place(self) -> str:

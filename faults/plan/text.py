@@ -1,4 +1,5 @@
-"""Read and write the text form of faults: words as in a shell, one fault per line or between semicolons."""
+"""Read and write the text form of faults: words as in a shell, one fault per line or between semicolons. A line that
+begins with ``#`` is a comment."""
 
 from __future__ import annotations
 
@@ -15,9 +16,9 @@ _INTEGERS = ("nth", "times", "kbit_per_second", "seed")
 
 # The pieces of a text. Each piece ends where the next begins, so that none is read twice.
 _PIECE = re.compile(
-    r"""(?P<space>[ \t\r]+)|(?P<end>[;\n]+)|(?P<plain>[^ \t\r;\n\\'"]+)|\\(?P<escaped>.)"""
+    r"""(?P<space>^[ \t\r]*+\#[^\n]*|[ \t\r]+)|(?P<end>[;\n]+)|(?P<plain>[^ \t\r;\n\\'"]+)|\\(?P<escaped>.)"""
     r"""|'(?P<literal>[^']*+)'|"(?P<quoted>(?:[^"\\]++|\\.)*+)\"""",
-    re.DOTALL,
+    re.DOTALL | re.MULTILINE,
 )
 # Within double quotes a backslash escapes only these.
 _ESCAPED = re.compile(r"""\\(["\\])""")

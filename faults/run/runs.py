@@ -42,22 +42,20 @@ def scope(
     *,
     record: bool = False,
     trace: bool = False,
-    order: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """Yield keyword arguments for ``launch(roles, **arguments)`` that put ``plan`` to work in that world.
 
     ``folder`` gets the plan and every role's ledger; files of an earlier run are removed. If the scope ends by an error
     before any role has begun, the folder is left as it was. A plan with faults of a network needs ``roles``; leaving
-    the scope heals and removes that network. ``record``: write ledgers even for an empty plan;
-    ``trace``: write to them what each role holds at the end (`faults.tracing`); ``order``: write to them when each call
-    executes (`faults.run.replay`).
+    the scope heals and removes that network. ``record``: write ledgers even for an empty plan; ``trace``: write to them
+    what each role holds at the end (`faults.tracing`).
 
     Raises:
         PlanError: `renewed` refuses the folder.
         NetworkError: the plan has faults of a network, and this machine cannot make them.
     """
     with (
-        renewed(plan, folder, trace=trace, order=order) as place,
+        renewed(plan, folder, trace=trace) as place,
         at_work(plan, place, roles, record=record) as arguments,
     ):
         yield arguments
@@ -83,16 +81,16 @@ def check_roles(plan: Plan, roles: Sequence[str]) -> None:
         PlanError: the plan names such a role.
     """
     for fault in plan.faults:
-        named = [fault.role, *fault.callers, fault.moment.role if fault.moment else None]
+        named = [fault.role, *(fault.roles or ()), fault.moment.role if fault.moment else None]
         strange = [name for name in named if name is not None and name not in roles]
         if strange:
             raise PlanError(f"{fault}: no role {strange[0]}; wanted some of {', '.join(roles)}")
 
 
-def prepared(plan: Plan, folder: str | os.PathLike[str], *, trace: bool = False, order: bool = False) -> Path:
+def prepared(plan: Plan, folder: str | os.PathLike[str], *, trace: bool = False) -> Path:
     """Write the plan into the run's folder, and remove the files of an earlier run. Arguments and errors are those of
     `renewed`."""
-    with renewed(plan, folder, trace=trace, order=order) as place:
+    with renewed(plan, folder, trace=trace) as place:
         return place
 
 
@@ -151,22 +149,19 @@ def run(
     deadline: float | None = None,
     recorded: bool = False,
     trace: bool = False,
-    order: bool = False,
     expected: Sequence[str] = (),
 ) -> tuple[Run, Judgement]:
     """Run a subject once, and leave all files in ``folder``. ``recorded``: write ledgers even for an empty plan.
 
     ``deadline``: seconds until a role that still runs is killed; by default well beyond the bound. ``trace``: trace
-    RRefs and autograd contexts, so that a leak is named with its holder; ``order``: record in which order calls
-    execute, for `replay`; both need ledgers. ``expected``: the types of which a failure has to be one, by their names.
+    RRefs and autograd contexts, so that a leak is named with its holder, which needs ledgers. ``expected``: the types
+    of which a failure has to be one, by their names.
 
     Raises:
         WorldError, PlanError, NetworkError: the run cannot start.
     """
     check_roles(plan, list(subject.roles))
-    with renewed(
-        plan, folder, trace=trace, order=order
-    ) as place:  # other runs stay out of the folder until this one is judged
+    with renewed(plan, folder, trace=trace) as place:  # other runs stay out of the folder until this one is judged
         _launch_and_record(subject, plan, place, deadline=deadline, recorded=recorded)
         found = record.read(place)
         return found, judge_run(found, expected=expected)

@@ -212,7 +212,6 @@ def run_script(
     patience: float = DEADLINE,
     results: Results | None = None,
     trace: bool = False,
-    order: bool = False,
     expected: Sequence[str] = (),
 ) -> tuple[Run, Judgement]:
     """Run ``command`` under ``plan``. It prints to this process's output, or into files beside its ``results``.
@@ -222,7 +221,6 @@ def run_script(
     bound is later.
     ``results``: how to check the results of a command that returned.
     ``trace``: trace RRefs and autograd contexts, so that a leak is named with its holder.
-    ``order``: record in which order calls execute, for `replay`.
     ``expected``: the types of which a failure has to be one, by their names.
 
     Raises:
@@ -234,7 +232,7 @@ def run_script(
     if plan.at("network"):
         raise PlanError("faults of a network need roles that are started by reference.world.launch, got a script")
     # Other runs stay out of the folder until this one is judged.
-    with renewed(plan, folder, trace=trace, order=order) as place:
+    with renewed(plan, folder, trace=trace) as place:
         begun = time.monotonic()
         later = partial(_deadline, place, plan, bound, begun, patience)
         survivors = partial(_survivors, place, plan, bound)

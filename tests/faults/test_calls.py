@@ -81,8 +81,8 @@ def played(world: World, folder: Path, plan: str, caller: str, play: Any, *args:
         end(world, "ab")
 
 
-def begin(world: World, folder: Path, plan: str, roles: str = "abcd", *, order: bool = False) -> None:
-    place = prepared(Plan.parse(plan), folder, order=order)
+def begin(world: World, folder: Path, plan: str, roles: str = "abcd") -> None:
+    place = prepared(Plan.parse(plan), folder)
     for role in roles:
         world.call(role, shop.activate, str(place), role)
 
@@ -145,34 +145,6 @@ def facts(to: str, site: str, effects: Sequence[Effect]) -> Iterator[tuple[str, 
         yield to, "fired", what
         if effect.effective:
             yield to, "effective", what
-
-
-@pytest.mark.parametrize(("way", "to"), FORMS, ids=str)
-def test_the_order_of_calls_is_recorded_without_any_effect(world: World, tmp_path: Path, way: str, to: str) -> None:
-    """The second call is hit by a fault, the others by none."""
-    name, site = shop.WAYS[way].name, shop.WAYS[way].site
-    begin(world, tmp_path, f"Delay site={site} nth=2 side=request seconds=0.001", "ab", order=True)
-    try:
-        seen = world.call("a", shop.calls, way, to, 4)
-    finally:
-        end(world, "ab")
-    assert [each.value for each in seen] == [number * number + number for number in range(1, 5)]
-    assert executed(world, name) == 4
-    told = ledger.read(tmp_path).of("executing", "executed")
-    told = [each for each in told if not each.details["site"].endswith(":Till")]  # the call that made the till
-    assert {(each.role, each.details["site"], each.details["caller"]) for each in told} == {(to, site, "a")}
-    assert [(each.event, each.details["nth"]) for each in told] == [
-        (event, nth) for nth in range(1, 5) for event in ("executing", "executed")
-    ]
-
-
-def test_an_order_is_recorded_only_at_roles_with_a_ledger(world: World, tmp_path: Path) -> None:
-    begin(world, tmp_path, "seed=0", "a", order=True)
-    try:
-        (answer,) = world.call("a", shop.calls, "rpc_sync", "b", 1)
-    finally:
-        end(world, "a")
-    assert (answer.value, ledger.read(tmp_path).of("executing")) == (2, [])
 
 
 HOWS = [(side, how) for side in ("request", "reply") for how in ("bit", "nan", "zeros", "other")]
@@ -301,27 +273,6 @@ class TestOrder:
         (fired,) = timeline.of("fired")
         assert fired.details["arrived"] == list(reversed(roles))
         assert timeline.of("effective")[0].details["executed"] == list(roles)
-
-    def test_an_order_of_calls_holds_across_their_numbers(self, world: World, tmp_path: Path) -> None:
-        """b calls first, and waits for both calls of a."""
-        calls = ("a#1", "a#2", "b#1")
-        begin(world, tmp_path, f"Order site={HERE}arrive roles={','.join(calls)} seconds=10")
-        try:
-            world.call("b", shop.send_arrival, "arrive", "d")
-            assert world.call("d", shop.await_arrivals, 1)
-            answers = []
-            for _ in range(2):
-                world.call("a", shop.send_arrival, "arrive", "d")
-                answers.append(world.call("a", shop.take_answer))
-            answers.append(world.call("b", shop.take_answer))
-        finally:
-            end(world)
-        assert (world.call("d", shop.executions), [each.value for each in answers]) == (
-            ["a", "a", "b"],
-            ["a", "a", "b"],
-        )
-        (fired,) = ledger.read(tmp_path).of("fired")
-        assert fired.details["arrived"] == ["b#1", "a#1", "a#2"]
 
     def test_a_missing_call_ends_the_wait_of_the_others(self, world: World, tmp_path: Path) -> None:
         begin(world, tmp_path, f"Order site={HERE}arrive roles=a,b,c seconds=0.2")

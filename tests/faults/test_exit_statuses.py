@@ -162,7 +162,7 @@ def test_a_role_that_never_came_up_counts_as_no_rpc(tmp_path: Path, capsys: pyte
 
 PAY = f"site={plays.PAY} role=till"
 RAISE = f"Raise {PAY} nth=2 side=request error=ValueError text=gone"
-OPTIONS = Namespace(dir=None, deadline=30.0, json=None, junit=None, leaks="count", order=False, expect_error=())
+OPTIONS = Namespace(dir=None, deadline=30.0, json=None, junit=None, leaks="count", expect_error=())
 
 
 @pytest.mark.usefixtures("forkserver")

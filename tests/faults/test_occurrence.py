@@ -50,14 +50,6 @@ def test_an_order_concerns_its_roles() -> None:
     assert [concerns(fault, role) for role in "abc"] == [True, True, False]
 
 
-def test_an_order_of_calls_concerns_these_calls() -> None:
-    text = f"Order site={SITE} roles=b#2,a#1,b#11 seconds=1"
-    assert [numbers(text, role, calls=12) for role in "abc"] == [[1], [2, 11], []]
-    assert numbers(text, "b", "shop:refund") == []
-    (fault,) = Plan.parse(text).faults
-    assert ([concerns(fault, role) for role in "abc"], fault.callers) == ([True, True, False], ("b", "a"))
-
-
 def drawn(seed: int, fault: int, role: str, nth: int) -> float:
     """Compute the same in another way: the digest's first eight bytes in hexadecimal, as a fraction."""
     words = "\0".join(map(str, [seed, fault, role, SITE, nth]))

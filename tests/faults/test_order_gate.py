@@ -81,20 +81,6 @@ def test_occurrences_and_faults_do_not_mix() -> None:
         pass
 
 
-def test_an_order_of_calls_holds_across_their_numbers() -> None:
-    """Each call waits for all calls before it, also for those of another number."""
-    turns = OrderGate()
-    order = Fault(kind="Order", site="shop:pay", roles=("a#1", "a#2", "b#1"), seconds=0.01)
-    for caller, nth, late in (("b", 1, "a#1, a#2"), ("a", 2, "a#1")):
-        text = f"^Order: nothing from {late} within 0.01 s, wanted before {caller}#{nth}$"
-        with pytest.raises(OutOfTurn, match=text), turns.turn(0, order, nth, caller):
-            pytest.fail("executed out of turn")
-    for number, (caller, nth) in enumerate((("a", 1), ("a", 2), ("b", 1))):
-        with turns.turn(0, order, nth, caller) as group:
-            assert group.done == number
-    assert (group.arrived, turns._groups) == (["b#1", "a#2", "a#1", "a#2", "b#1"], {})
-
-
 def test_a_late_first_call_still_frees_the_others() -> None:
     turns = OrderGate()
     with ThreadPoolExecutor(1) as pool:

@@ -59,7 +59,6 @@ GOOD: dict[str, Any] = {
 # A value of each field that no shape accepts.
 NUMBERLESS = ["1", "", True, False, [1], {}, float("nan"), float("inf"), -1, 0, -0.0, 10**400, 1 + 0j]
 NAMELESS = ["", "two words", "a\n", "\ud800", 7, True, b"till1", ["till1"], {}, "x" * 128, "till1@shop"]
-NUMBERED = [["a#1", "b"], ["a#0", "b#1"], ["a#1", "a#1"], ["a#1"], ["a#1", "#2"], ["a#1", "b#"], ["a#1", "b#1x"]]
 BAD: dict[str, list[Any]] = {
     "site": [*NAMELESS, "shop", "shop:", ":pay", "shop:pay:now", "shop..x:pay", "shop:.pay", "1shop:pay", "shop:pay()"],
     "message": ["", "PYTHON_RET", "python_call", 7, True, ["PYTHON_CALL"], "PYTHON_CALL\n"],
@@ -75,7 +74,7 @@ BAD: dict[str, list[Any]] = {
         {"till1", "till2"},
         7,
         [["a"]],
-        *NUMBERED,
+        ["a#1", "b#1"],
     ],
     "at": ["", "up", "up@", "step@shop", "step:0@shop", "step:-1@shop", "call:shop:pay@shop", "down@shop", 3, ["up@a"]],
     "nth": [*NUMBERLESS, 1.0, 10**9 + 1],
@@ -198,17 +197,6 @@ def test_without_an_occurrence_a_fault_hits_the_first_call() -> None:
     assert Fault(**whole("Duplicate", "call"), every=True).nth is None
     assert replace(plain, nth=None, every=True).every
     assert Fault(**whole("Crash", "process")).nth is None
-
-
-def test_an_order_of_calls_has_no_other_occurrence() -> None:
-    values = {"kind": "Order", "site": "shop:pay", "roles": ("till1#1", "till2#1", "till1#2"), "seconds": 1.0}
-    fault = Fault(**values)
-    assert (fault.nth, fault.numbered, fault.callers) == (None, True, ("till1", "till2"))
-    assert Plan.parse(str(fault)).faults == (fault,)
-    for chosen in ({"nth": 1}, {"every": True}):
-        refused({**values, **chosen}, "roles", *chosen)
-    plain = Fault(**{**values, "roles": ("till1", "till2")})
-    assert (plain.nth, plain.numbered) == (1, False)
 
 
 def test_a_role_cannot_be_its_own_peer() -> None:

@@ -14,13 +14,13 @@ from faults.script.results import Results
 from faults.script.script import run_script
 
 ROOT = Path(__file__).parents[2]
-RIVALS, SCRIPTS = "examples/replay/rivals.py", "tests/scripts"
+SCRIPTS = "tests/scripts"
 
 
 @dataclass(frozen=True)
 class Example:
     """One run. ``program``: a file, or a page whose first Python with ``block`` in it is the program; ``arguments``:
-    the program's; ``order``, ``trace``: the run records them besides; ``bound``: as in `run_script`."""
+    the program's; ``trace``, ``bound``: as in `run_script`."""
 
     name: str
     program: str
@@ -28,23 +28,19 @@ class Example:
     verdict: str
     arguments: tuple[str, ...] = ()
     block: str = ""
-    order: bool = False
     trace: bool = False
     bound: float | None = None
     check: str = ""
 
 
 _PAY = "Drop site=__main__:pay role=till nth=2"
-_LATE = "Delay site=__main__:pay role=till1 nth=2 side=reply seconds=0.01"
-_DELAYS = "seed=2; Delay site=__main__:pay side=reply chance_percent=50.0 seconds=0.01"
+_BY_CHANCE = "seed=6; Drop site=__main__:pay side=reply chance_percent=30"
 _TWO_LOST = "; ".join(f"Drop site=__main__:pay role=customer nth={nth} side=reply" for nth in (1, 2))
 _ASKED = "Crash role=shop at=call:__main__:sell#2@till how=term"
 _NAN = "Corrupt site=__main__:add role=worker nth=2 side=request change=nan"
 
 EXAMPLES = (
-    Example("replay-in-order", RIVALS, _DELAYS, "unchecked", ("till1", "after"), order=True),
-    Example("replay-beside", RIVALS, _DELAYS, "unchecked", ("till2", "beside"), order=True),
-    Example("replay-late", RIVALS, _LATE, "unchecked", ("till1", "after")),
+    Example("lost-by-chance", "examples/retries/naive.py", _BY_CHANCE, "unchecked"),
     Example("shop-healthy", "docs/faults.md", "seed=0", "unchecked", block="def pay"),
     Example("shop-lost-request", "docs/faults.md", f"{_PAY} side=request", "unchecked", block="def pay"),
     Example("shop-lost-reply", "docs/faults.md", f"{_PAY} side=reply", "wrong", block="def pay"),
@@ -85,5 +81,4 @@ def run_example(example: Example, place: Path, results: Results | None = None) -
             bound=example.bound,
             results=replace(results or Results(), command=example.check) if example.check else results,
             trace=example.trace,
-            order=example.order,
         )

@@ -116,14 +116,6 @@ def test_an_unchecked_script_is_told_how_to_compare() -> None:
     assert [told in judge(run).notes for run in (script(), world(), script(trace="equal"))] == [True, False, False]
 
 
-def test_a_rule_can_be_left_out() -> None:
-    run = world(DROP)
-    assert [each.name for each in judge(run, without="fired").checks] == [
-        *("record", "ends", "left", "result", "errors", "needed", "evidence")
-    ]
-    assert judge(run, without="fired").verdict == "unchecked"
-
-
 class TestHung:
     @pytest.mark.parametrize(
         ("run", "text"),

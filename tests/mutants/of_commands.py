@@ -691,4 +691,42 @@ _OF_FOLDERS = (
     ),
 )
 
-MUTANTS: tuple[Mutant, ...] = (*_OF_STATUSES, *_OF_WORDS, *_OF_VERDICTS, *_OF_PAGES, *_OF_FOLDERS)
+_CHECK, _AS_PLAN = "faults/cli/check_command.py", "tests/faults/test_as_plan.py"
+
+# The plan of what fired.
+_OF_FIRED = (
+    Mutant(
+        "what-fired-by-chance",
+        _CHECK,
+        "    return replace(fault, every=False, chance_percent=None, role=caller, nth=nth, lives=life)",
+        "    return fault if fault.chance_percent else replace(fault, every=False, role=caller, nth=nth, lives=life)",
+        (f"{_AS_PLAN}::test_a_fault_of_calls_comes_once_for_each_call_at_which_it_fired[chance_percent=50.0]",),
+        "the plan of what fired draws again, by another number in the plan, and hits other calls",
+    ),
+    Mutant(
+        "what-fired-in-any-life",
+        _CHECK,
+        "if len(lives) > 1 or fault.lives else None",
+        "if fault.lives else None",
+        (f"{_AS_PLAN}::test_a_call_of_a_role_that_is_started_again_is_one_of_its_life",),
+        "a fault of a role's second life happens in its first one",
+    ),
+    Mutant(
+        "what-did-not-fire",
+        _CHECK,
+        '    elif events or fault.place == "message":',
+        "    else:",
+        (f"{_AS_PLAN}::test_faults_elsewhere_stay_as_they_are_if_they_fired",),
+        "a fault that did not fire is told to have fired",
+    ),
+    Mutant(
+        "comments-within-a-line",
+        "faults/plan/text.py",
+        "(?P<space>^[ ",
+        "(?P<space>[ ",
+        ("tests/faults/test_text.py::test_words_are_separated_as_in_a_shell",),
+        "a moment with a call's number loses all that follows it",
+    ),
+)
+
+MUTANTS: tuple[Mutant, ...] = (*_OF_STATUSES, *_OF_WORDS, *_OF_VERDICTS, *_OF_PAGES, *_OF_FOLDERS, *_OF_FIRED)

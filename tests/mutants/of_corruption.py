@@ -90,4 +90,12 @@ MUTANTS = (
         (f"{_OF_TENSORS}::test_positions_are_those_in_the_table_of_rpc",),
         "some tensors of a message are not seen",
     ),
+    Mutant(
+        "corrupt-by-number",
+        _CORRUPTION,
+        "own = _deed(self._envelope.faults[number])",
+        'own = f"{number}"',
+        ("tests/faults/test_as_plan.py::test_the_same_calls_are_hit_again[corrupted]",),
+        "the plan of what fired changes another bit than the run did",
+    ),
 )

@@ -26,7 +26,7 @@ MUTANTS = (
     Mutant(
         "never-fires",
         "faults/inject/call/calls.py",
-        "        if not faults and not watched and not ordered:\n            return None",
+        "        if not faults and not watched:\n            return None",
         "        if not faults or not watched:\n            return None",
         (_DELAYED,),
         "no call is ever hurt",
@@ -82,8 +82,8 @@ MUTANTS = (
     Mutant(
         "everybodys-calls",
         _OCCURRENCE,
-        "    return role in fault.callers if fault.roles is not None else fault.role in (None, role)",
-        "    return role in fault.callers if fault.roles is not None else True",
+        "    return role in fault.roles if fault.roles is not None else fault.role in (None, role)",
+        "    return role in fault.roles if fault.roles is not None else True",
         (f"{_OF_OCCURRENCE}::test_other_sites_and_roles_are_not_hit",),
         "one caller is named, and all are hurt",
     ),

@@ -60,7 +60,6 @@ def row_of(words: Sequence[str]) -> str:
 CONFORM = re.findall(r"python -m reference conform (\w+)", help_of(["reference", "conform"]))
 LINES: list[tuple[str, ...]] = [
     *(("faults", command, name) for command in FOR_TUTORIALS for name in TUTORIALS),
-    *(("faults", "replay", "DIR", name) for name in TUTORIALS),
     *(("faults", command, "--script") for command in FOR_SCRIPTS),
     *(("faults", command) for command in COMMANDS if command not in FOR_TUTORIALS),
     *(("reference", "run", name) for name in TUTORIALS),

@@ -58,7 +58,7 @@ COMMAND_LINES = [(page, *command) for page in PAGES for command in commands(page
 def test_command_lines_are_found() -> None:
     assert len(COMMAND_LINES) >= 20
     assert {command for _, _, (command, *_) in COMMAND_LINES} >= {
-        *("list", "run", "sweep", "shrink", "replay", "prepare", "check", "verify", "compare", "conform")
+        *("list", "run", "sweep", "shrink", "prepare", "check", "verify", "compare", "conform")
     }
 
 
@@ -100,12 +100,11 @@ def test_a_command_line_is_accepted(
         monkeypatch.setattr(f"faults.cli.{place}", started)
     for place in ("list_tutorial_command.record", "list_script_command.run_script", "targets.run_script"):
         monkeypatch.setattr(f"faults.cli.{place}", started)
-    monkeypatch.setattr("faults.cli.replay_script_command.run_script", started)
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
-    if arguments[0] == "replay":
+    if "--as-plan" in arguments:
         prepare_a_run(arguments[1])
-    if arguments[0] == "check":
+    elif arguments[0] == "check":
         faults.cli.main.main(["prepare", arguments[1], "--healthy"])
     if arguments[0] == "compare":
         trace = load("dist_autograd").train_locally(load("dist_autograd").Case())
@@ -115,8 +114,9 @@ def test_a_command_line_is_accepted(
         reference.cli.main.main(["conform", "export", arguments[2], "--cases", "rpc*"])
     try:
         status = {"faults": faults.cli.main.main, "reference": reference.cli.main.main}[package](arguments)
-        assert status == (3 if arguments[0] == "check" else 0), capsys.readouterr().err
-        prints = ("list", "prepare", "check", "compare", "replay")
+        judges = arguments[0] == "check" and "--as-plan" not in arguments
+        assert status == (3 if judges else 0), capsys.readouterr().err
+        prints = ("list", "prepare", "check", "compare")
         assert arguments[0] in prints or arguments[:2] == ["conform", "export"]
     except Started:
         assert arguments[0] not in ("prepare", "check")
@@ -213,6 +213,15 @@ def test_the_example_of_shrink(tmp_path: Path) -> None:
     command, said = blocks("docs/shrink.md")[:2]
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     command_says(tmp_path, command.replace("\\\n", ""), said, 1)
+
+
+@pytest.mark.long
+def test_the_example_of_what_fired(tmp_path: Path) -> None:
+    commands, plan = blocks("docs/commands.md", after="\n## What fired, as a plan\n", before="\n## ")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    first, then = commands.replace("\\\n", "").splitlines()
+    command_says(tmp_path, first, "verdict: unchecked\n", 0)
+    command_says(tmp_path, then, plan, 0)
 
 
 @pytest.mark.long

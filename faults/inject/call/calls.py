@@ -28,8 +28,7 @@ from faults.inject.call.engine_calls import Fetches, Gradients
 from faults.inject.call.envelope import Envelope, concerns, hits, sites_of, watches
 from faults.ledger.error_links import CALLEE, first_line, links_of, to_json
 from faults.ledger.ledger import Ledger
-from faults.plan.fields import BACKWARD, ENGINE_SITES, TO_HERE
-from faults.plan.places import INTERNAL
+from faults.plan.fields import BACKWARD, TO_HERE
 from faults.plan.plan import Plan, PlanError
 
 # How long an ending process waits for another thread to write a line (seconds). After a fork that thread may not exist.
@@ -61,11 +60,10 @@ class _Unpickled:
 
 
 class Calls:
-    """The remote calls of one role, in its process. ``ordered``: callees record when each call executes."""
+    """The remote calls of one role, in its process."""
 
-    def __init__(self, plan: Plan, role: str, ledger: Ledger, announcer: Announcer, *, ordered: bool = False) -> None:
+    def __init__(self, plan: Plan, role: str, ledger: Ledger, announcer: Announcer) -> None:
         self.plan, self.role, self.ledger, self.announcer = plan, role, ledger, announcer
-        self._ordered = ordered
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._writing = threading.RLock()
@@ -81,8 +79,6 @@ class Calls:
         original = {name: getattr(api, name) for name in names}
         self._original, self._pickler = original, original[_PICKLER]
         self._announce_plan()
-        if self._ordered:
-            self.ledger.write("ordering")
         CalleeState.open = CalleeState(self.ledger, self.settle)
         # Replace both picklers, because torch's own context manager puts the second in the first's place. Replace the
         # senders first, because they accept the result of either pickler, which torch's own senders do not.
@@ -170,13 +166,11 @@ class Calls:
         watched = {
             n: f for s in sites for n, f in watches(self.plan, self.role, s, numbers[s]).items() if n not in faults
         }
-        # torch may call a role whose RPC is not up yet.
-        ordered = self._ordered and not sites[-1].startswith(INTERNAL) and sites[-1] not in ENGINE_SITES
-        if not faults and not watched and not ordered:
+        if not faults and not watched:
             return None
         hit = next((s for s in reversed(sites) if found[s]), sites[-1])
         hurt = dict(sorted(faults.items()))
-        return Envelope(hurt, self.role, hit, numbers[hit], later, numbers, watched, self.plan.seed, ordered=ordered)
+        return Envelope(hurt, self.role, hit, numbers[hit], later, numbers, watched, self.plan.seed)
 
     def _in_flight(self, envelope: Envelope | None, via: str) -> Envelope | None:
         """Give a key to the envelope of a call that fails in flight. A `remote` cannot: it has no future to fail."""
@@ -187,7 +181,7 @@ class Calls:
         others = {number: fault for number, fault in envelope.faults.items() if fault.side != "flight"}
         for number in envelope.faults.keys() - others.keys():
             self.ledger.write("failed", fault=number, kind="Raise", why=flight.REMOTE)
-        return replace(envelope, faults=others) if others or envelope.watched or envelope.ordered else None
+        return replace(envelope, faults=others) if others or envelope.watched else None
 
     def settle(self) -> None:
         """Record the ends of calls whose callbacks have not run yet. A thread that waits for a call may go on before

@@ -283,8 +283,8 @@ class MessageCorrupter:
             self._earlier[number, self._caller] = [tensor.detach().clone() for tensor in tensors]
 
     def _draw(self, number: int, purpose: str, below: int) -> int:
-        """Draw by the plan's seed, the call and what is done to it. The fault's number in the plan may differ in a
-        replay; faults that do the same to one call are told apart by their order."""
+        """Draw by the plan's seed, the call and what is done to it. In a plan of what fired, or a smaller plan, the
+        fault has another number; faults that do the same to one call are told apart by their order."""
         own = _deed(self._envelope.faults[number])
         before = sum(n < number and _deed(fault) == own for n, fault in self._envelope.faults.items())
         text = f"{self._envelope.seed}\0{own}\0{before}\0{self._call}\0{purpose}"

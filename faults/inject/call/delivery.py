@@ -236,10 +236,7 @@ class Delivery:
 
     def _note(self, event: str) -> None:
         """Record the execution of a call, unless the call is only watched."""
-        if self.envelope.ordered:
-            site, nth = list(self.envelope.counts.items())[-1]
-            self._write(event, site=site, nth=nth)
-        elif self.faults:
+        if self.faults:
             self._write(event)
 
     def _answer(self, result: Any, error: Exception | None) -> Any:

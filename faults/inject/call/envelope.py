@@ -51,13 +51,11 @@ def watches(plan: Plan, role: str, site: str, nth: int) -> dict[int, Fault]:
 
 def concerns(fault: Fault, role: str) -> bool:
     """Whether the fault applies to calls by this role."""
-    return role in fault.callers if fault.roles is not None else fault.role in (None, role)
+    return role in fault.roles if fault.roles is not None else fault.role in (None, role)
 
 
 def _occurs(plan: Plan, number: int, role: str, nth: int) -> bool:
     fault = plan.faults[number]
-    if fault.numbered:
-        return f"{role}#{nth}" in (fault.roles or ())
     if fault.chance_percent is not None:
         return chance(plan.seed, number, role, str(fault.site), nth) * 100 < fault.chance_percent
     return fault.every or fault.nth == nth
@@ -75,7 +73,7 @@ class Envelope:
 
     ``counts``: the call's number at each of its sites; ``flight``: the key of a call in flight, otherwise empty;
     ``watched``: the faults that do not hit this call, but will exchange a tensor of a later call for one of this;
-    ``seed``: the plan's; ``ordered``: the callee records when each call executes, also if no fault hits it.
+    ``seed``: the plan's.
     """
 
     faults: Mapping[int, Fault]
@@ -87,7 +85,6 @@ class Envelope:
     watched: Mapping[int, Fault] = field(default_factory=dict)
     seed: int = 0
     flight: str = ""
-    ordered: bool = False
 
     @property
     def answers_later(self) -> bool:

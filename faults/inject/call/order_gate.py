@@ -17,8 +17,8 @@ class OutOfTurn(RuntimeError, TimeoutError):
 
 @dataclass
 class Group:
-    """The calls of one occurrence. ``roles``: the callers, or the calls as ``ROLE#N``; ``arrived``: the same in the
-    order of arrival; ``done``: the number of executed calls."""
+    """The calls of one occurrence. ``roles``: the callers; ``arrived``: the same in the order of arrival; ``done``: the
+    number of executed calls."""
 
     roles: Sequence[str]
     arrived: list[str] = field(default_factory=list)
@@ -47,10 +47,9 @@ class OrderGate:
             OutOfTurn: the calls before it did not execute within ``fault.seconds``.
         """
         roles = fault.roles or ()
-        caller, group_of = (f"{caller}#{nth}", 0) if fault.numbered else (caller, nth)
         position, due = roles.index(caller), time.monotonic() + (fault.seconds or 0)
         with self._changed:
-            group = self._groups.setdefault((number, group_of), Group(roles))
+            group = self._groups.setdefault((number, nth), Group(roles))
             group.arrived.append(caller)
             self._changed.notify_all()
             if not self._changed.wait_for(lambda: group.done >= position, due - time.monotonic()):
@@ -62,5 +61,5 @@ class OrderGate:
             with self._changed:
                 group.done += 1
                 if group.complete:
-                    del self._groups[number, group_of]
+                    del self._groups[number, nth]
                 self._changed.notify_all()

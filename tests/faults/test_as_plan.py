@@ -1,0 +1,195 @@
+"""`check --as-plan`: the faults of a run that fired, each at exactly the calls at which it did."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults.cli.check_command import plan_of_fired
+from faults.cli.main import main
+from faults.judge.proof import firings
+from faults.ledger import Event, Timeline
+from faults.ledger.ledger import SCHEMA
+from faults.ledger.record import Run, read
+from faults.plan import Plan
+from faults.run import runs
+from faults.run.runs import prepared
+from tests.golden import store
+from tests.support import roles_subjects as plays
+
+SITE = "shop:pay"
+PAY = f"site={plays.PAY} role=till"
+
+
+def fired(number: int, caller: str, nth: int, time: float = 5.0) -> Event:
+    return Event("shop", "fired", time, {"fault": number, "site": SITE, "caller": caller, "nth": nth})
+
+
+def planned(plan: str, *events: Event) -> list[str]:
+    """Return the faults that come of a run under ``plan`` with these events."""
+    timeline = Timeline(tuple(sorted(events, key=lambda event: event.time)), {}, ("shop", "a", "b"))
+    return list(map(str, plan_of_fired(Run("shop.py", Plan.parse(plan), timeline)).faults))
+
+
+@pytest.mark.parametrize("which", ["every=true", "chance_percent=50.0", "nth=1"])
+def test_a_fault_of_calls_comes_once_for_each_call_at_which_it_fired(which: str) -> None:
+    plan = f"Drop site={SITE} {which} side=reply"
+    assert planned(plan, fired(0, "b", 3), fired(0, "a", 1), fired(0, "b", 3)) == [
+        f"Drop site={SITE} role=b nth=3 side=reply",
+        f"Drop site={SITE} role=a nth=1 side=reply",
+    ]
+
+
+def test_two_faults_that_do_the_same_stay_two() -> None:
+    duplicates = f"Duplicate site={SITE}; Duplicate site={SITE}"
+    assert planned(duplicates, fired(0, "a", 1), fired(1, "a", 1)) == [f"Duplicate site={SITE} role=a nth=1"] * 2
+
+
+def test_an_order_comes_once_for_each_number_of_calls_in_which_it_was_kept() -> None:
+    plan = f"Order site={SITE} roles=a,b every=true seconds=1.0"
+    assert planned(plan, fired(0, "b", 1), fired(0, "b", 3)) == [
+        f"Order site={SITE} roles=a,b nth={nth} seconds=1.0" for nth in (1, 3)
+    ]
+
+
+def test_faults_elsewhere_stay_as_they_are_if_they_fired() -> None:
+    """Whether a fault of a message hit any is not recorded."""
+    held = "Hold role=b at=up@b seconds=0.1"
+    others = ["Pause role=a at=step:2@a lives=every seconds=0.1", "Reset role=a at=up@a"]
+    of_message = "Delay message=PYTHON_CALL seconds=0.1"
+    events = [Event("a", "fired", 0, {"fault": number}) for number in (1, 2)]
+    assert planned("; ".join([held, *others, of_message]), *events) == [*others, of_message]
+
+
+@pytest.mark.parametrize(
+    ("lives", "starts", "wanted"),
+    [
+        ("", [0.0], ["nth=2"]),
+        ("", [0.0, 4.0], ["nth=2 lives=1", "nth=2 lives=2"]),
+        ("lives=every", [0.0, 4.0, 6.0], ["nth=2 lives=1", "nth=2 lives=2"]),
+        ("lives=every", [0.0], ["nth=2 lives=1"]),
+    ],
+)
+def test_a_call_of_a_role_that_is_started_again_is_one_of_its_life(
+    lives: str, starts: list[float], wanted: list[str]
+) -> None:
+    events = [Event("a", "start", time) for time in starts] + [Event("b", "start", 0.0)] * 2
+    plan = f"Raise site={SITE} every=true {lives} side=request"
+    found = planned(plan, *events, fired(0, "a", 2, 3.0), fired(0, "a", 2, 5.0))
+    assert found == [f"Raise site={SITE} role=a {each} side=request" for each in wanted]
+
+
+@pytest.mark.parametrize("source", sorted(each.name.partition(".")[0] for each in store.FOLDER.glob("*.tar.xz")))
+def test_the_plan_of_each_golden_run_names_calls_that_the_run_made(source: str, tmp_path: Path) -> None:
+    tried = 0
+    for name, files in store.unpacked(source).items():
+        store.write(files, tmp_path / name)
+        run = read(tmp_path / name)
+        plan = plan_of_fired(run)
+        assert Plan.parse(str(plan)) == plan
+        made = {(each.role, *each.call) for each in run.timeline.of("invoke", "gradient")}
+        at_calls = plan.at("call").values()
+        named = {(role, fault.site, fault.nth) for fault in at_calls for role in fault.roles or [fault.role]}
+        assert named <= made, name
+        fired_at = {(each.details["caller"], *each.call) for each in firings(run) if "caller" in each.details}
+        assert fired_at <= named, name
+        tried += bool(named)
+    assert tried >= 5
+
+
+UNFIRED = f"Drop {PAY} nth=99 side=reply"
+
+
+@pytest.mark.usefixtures("forkserver")
+@pytest.mark.parametrize(
+    ("till", "plan"),
+    [
+        (plays.careless, f"seed=2; Raise {PAY} side=request chance_percent=50.0; {UNFIRED}"),
+        (
+            plays.careful,
+            f"{UNFIRED}; Duplicate site={plays.PAY} every=true; Delay {PAY} nth=3 side=reply seconds=0.05",
+        ),
+        (
+            plays.trusting,
+            f"seed=5; {UNFIRED}; Corrupt site={plays.COINS} every=true side=request change=bit",
+        ),
+    ],
+    ids=["by chance", "every", "corrupted"],
+)
+def test_the_same_calls_are_hit_again(till: Any, plan: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And the same bits are changed, although the faults have other numbers."""
+    first, _ = runs.run(plays.subject(till), Plan.parse(plan), tmp_path / "first")
+    assert main(["check", str(tmp_path / "first"), "--as-plan"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"# did not fire: {UNFIRED}\n")
+    exact = Plan.parse(said)
+    assert all(fault.role and fault.nth for fault in exact.faults)
+    again, judged = runs.run(plays.subject(till), exact, tmp_path / "again")
+    assert judged.verdict != "not fired"
+    assert _hits(again) == _hits(first) != []
+
+
+def _hits(run: Run) -> list[dict[str, object]]:
+    """Return what fired, and which bits were changed, without the faults' numbers; a `Duplicate` fires in a thread."""
+    hits = [{name: value for name, value in each.details.items() if name != "fault"} for each in firings(run)]
+    return sorted(hits, key=repr)
+
+
+def stored(place: Path, plan: str, *lines: dict[str, Any]) -> str:
+    """Write a run in which ``shop`` has written these lines."""
+    prepared(Plan.parse(plan), place)
+    start = {"event": "start", "schema": SCHEMA, "time": 1.0, "wall": 1.0, "pid": 1}
+    each = [json.dumps({"process": 1, **line}) for line in (start, *lines)]
+    (place / "shop.jsonl").write_text("".join(f"{line}\n" for line in each))
+    return str(place)
+
+
+LATE = f"Delay site={SITE} side=reply seconds=0.1"
+FIRED = {"event": "fired", "time": 2.0, "fault": 0, "kind": "Delay", "site": SITE, "caller": "till", "nth": 2}
+
+
+def test_a_fault_comes_on_a_line_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = f"seed=7; {LATE} every=true; Raise site={SITE} side=reply text='no; never'"
+    place = stored(tmp_path / "run", plan, FIRED, {**FIRED, "nth": 4}, {**FIRED, "fault": 1})
+    assert main(["check", place, "--as-plan"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert [line for line in said if not line.startswith("# the run's record is not whole: ")] == [
+        "seed=7",
+        f"Delay site={SITE} role=till nth=2 side=reply seconds=0.1",
+        f"Delay site={SITE} role=till nth=4 side=reply seconds=0.1",
+        f"Raise site={SITE} role=till nth=2 side=reply text='no; never'",
+    ]
+    assert said[0].startswith("# the run's record is not whole: no run.json: ")
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "why"),
+    [
+        ([], [], "{place}: no fault fired, so there is no plan of what fired"),
+        ([FIRED], ["--ended", "0"], "--as-plan prints no verdict: wanted it without --ended"),
+        ([FIRED], ["--expect-error", "OSError"], "--as-plan prints no verdict: wanted it without --expect-error"),
+        ([FIRED], ["--json", "x.json"], "--as-plan prints no verdict: wanted it without --json"),
+        ([FIRED], ["--junit", "x.xml"], "--as-plan prints no verdict: wanted it without --junit"),
+        (
+            [{**FIRED, "nth": -2}],
+            [],
+            "run cannot be judged: it holds what no run writes (PlanError: Delay: 'nth' must be an integer from 1 to ",
+        ),
+        (
+            [{name: value for name, value in FIRED.items() if name != "caller"}],
+            [],
+            "run cannot be judged: it holds what no run writes (KeyError: 'caller')",
+        ),
+    ],
+)
+def test_what_gives_no_plan_is_refused_in_one_line(
+    lines: list[dict[str, Any]], options: list[str], why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = stored(tmp_path / "run", LATE, *lines)
+    assert main(["check", place, "--as-plan", *options]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert said.err.startswith(f"error: {why.format(place=place)}")
