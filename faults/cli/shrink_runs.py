@@ -58,25 +58,19 @@ def report(name: str, shrinker: Shrinker) -> None:
     size, given = len(found.plan.faults), len(shrinker.given.faults)
     head = f"{name}: {found.judgement.verdict} under {size} of {given} {'fault' if given == 1 else 'faults'}"
     print(one_line(f"{head}, after {_runs(len(shrinker.trials))}"))
-    for line in (*_changes(shrinker.given, shrinker.origins, found.plan), *_certainty(shrinker)):
+    removed = [f"removed: {fault}" for number, fault in enumerate(shrinker.given.faults) if number not in shrinker.kept]
+    for line in (*removed, *_certainty(shrinker)):
         print(one_line(line))
     print(one_line(f"the smallest failing run: {found.folder}"))
     print(printable(f"plan: {found.plan}"))  # whole, however long, because it is pasted
-
-
-def _changes(given: Plan, origins: tuple[int, ...], smallest: Plan) -> list[str]:
-    removed = [f"removed: {fault}" for number, fault in enumerate(given.faults) if number not in origins]
-    pairs = [(given.faults[number], fault) for number, fault in zip(origins, smallest.faults, strict=True)]
-    changed = [f"changed: {before}  ->  {after}" for before, after in pairs if before != after]
-    return [*removed, *changed, *([f"changed: seed={given.seed}  ->  seed=0"] if given.seed != smallest.seed else [])]
 
 
 def _certainty(shrinker: Shrinker) -> list[str]:
     """Say how sure it is that the plan fails, and that it is the smallest one."""
     failed, runs = shrinker.failures
     again = "" if failed == runs else ": it does not fail in every run, so a smaller one may have passed by chance"
-    what = "no plan that is one step smaller fails so"
-    unfinished = "the budget was spent, or the shrink was interrupted, before all smaller plans were tried"
+    what = "no fault can be left out"
+    unfinished = "the budget was spent, or the shrink was interrupted, before each fault was left out"
     if failed < runs:
         return [f"failed in {failed} of {_runs(runs)}{again}", *([] if shrinker.minimal else [unfinished])]
     return [f"failed in {failed} of {_runs(runs)}", what if shrinker.minimal else unfinished]

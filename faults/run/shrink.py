@@ -1,4 +1,4 @@
-"""Make a failing plan smaller, one run for each smaller plan, as long as the run fails in the same way."""
+"""Make a failing plan smaller: leave out one fault after another, as long as the run fails in the same way."""
 
 from __future__ import annotations
 
@@ -8,27 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from faults.judge.facts import Facts
-from faults.judge.proof import firings, first_effects
+from faults.judge.proof import first_effects
 from faults.judge.rules import Judgement
 from faults.ledger.record import Run
 from faults.plan.plan import Plan
-from faults.plan.smaller import Hits, Smaller, smaller_plans
 from faults.run.sweep import Runner
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One run of a shrink.
-
-    ``hits``: which calls each fault hit; ``alike``: whether it fails as the given plan did, after a fault; ``again``:
-    whether the plan was run before.
-    """
+    """One run of a shrink. ``alike``: whether it fails as the given plan did, after a fault; ``again``: whether the
+    plan was run before."""
 
     plan: Plan
     judgement: Judgement
     seconds: float
     folder: Path
-    hits: Hits
     alike: bool
     again: bool
 
@@ -42,8 +37,8 @@ class Shrinker:
     Attributes:
         trials: all runs so far, in their order.
         smallest: the smallest plan's run that fails as the given plan did; None before it has been seen to fail.
-        origins: the numbers of the given plan's faults from which those of the smallest one come.
-        minimal: whether every plan that is one step smaller than the smallest one was tried, and does not fail so.
+        kept: the numbers of the given plan's faults that the smallest one has.
+        minimal: whether each fault of the smallest plan is needed: without it, the run does not fail so.
     """
 
     def __init__(
@@ -59,7 +54,7 @@ class Shrinker:
         self.given = plan
         self.trials: list[Trial] = []
         self.smallest: Trial | None = None
-        self.origins = tuple(range(len(plan.faults)))
+        self.kept = tuple(range(len(plan.faults)))
         self.minimal = False
         self._begun = time.monotonic()
         self._raised: set[tuple[str, str]] = set()  # in the run of the given plan
@@ -72,8 +67,8 @@ class Shrinker:
         return first
 
     def shrink(self) -> None:
-        """Try smaller plans until none of them fails, or until the budget is spent."""
-        while self._make_smaller():
+        """Leave out faults until each is needed, or until the budget is spent."""
+        while self._leave_out():
             pass
 
     def confirm(self) -> None:
@@ -88,30 +83,22 @@ class Shrinker:
         found = [trial.alike for trial in self.trials if trial.plan == plan]
         return sum(found), len(found)
 
-    def _make_smaller(self) -> bool:
-        """Go once through all steps, each as often as it helps. Return whether one has helped, so that others may."""
-        helped, slot = False, (-1,)
-        while (found := self._step(slot)) is not None:
-            helped, slot = True, found.slot
-        return helped
-
-    def _step(self, since: tuple[object, ...]) -> Smaller | None:
-        """Try the plans that are one step smaller, from this slot on, until one fails so. None: none does."""
-        assert self.smallest is not None
-        tried = {trial.plan for trial in self.trials}
-        slow = self.smallest.judgement.verdict == "hung"  # then a run that does not fail is the quicker one
-        for each in smaller_plans(self.smallest.plan, self.smallest.hits, alone_first=slow):
-            if each.slot < since or each.plan in tried:
+    def _leave_out(self) -> bool:
+        """Go once through the faults, and leave out each without which the run fails so. Return whether there was one,
+        because others may be needed no more then."""
+        before = self.kept
+        for number in before:
+            kept = tuple(each for each in self.kept if each != number)
+            plan = Plan(tuple(self.given.faults[each] for each in kept), self.given.seed)
+            if not kept or any(trial.plan == plan for trial in self.trials):
                 continue
             if self._spent():
-                return None
-            tried.add(each.plan)
-            trial = self._try(each.plan)
+                return False
+            trial = self._try(plan)
             if trial.alike:
-                self.smallest, self.origins = trial, tuple(self.origins[number] for number in each.kept)
-                return each
-        self.minimal = since == (-1,)
-        return None
+                self.smallest, self.kept = trial, kept
+        self.minimal = self.kept == before
+        return not self.minimal
 
     def _try(self, plan: Plan) -> Trial:
         place = self._folder / f"{len(self.trials):04d}"
@@ -124,22 +111,13 @@ class Shrinker:
         alike = fails_alike(first, judgement) and may_be_of_plan(run)
         if alike and _by_errors(first, judgement):
             alike = bool(raised & self._raised) or not self._raised
-        trial = Trial(plan, judgement, run.seconds, place, hits_of(run), alike, again)
+        trial = Trial(plan, judgement, run.seconds, place, alike, again)
         self.trials.append(trial)
         self._tell(trial)
         return trial
 
     def _spent(self) -> bool:
         return self._budget is not None and time.monotonic() - self._begun >= self._budget
-
-
-def hits_of(run: Run) -> Hits:
-    """Return which calls each fault hit."""
-    found: dict[int, list[tuple[str, int]]] = {}
-    for event in firings(run):
-        if "caller" in event.details and "nth" in event.details:
-            found.setdefault(event.details["fault"], []).append((event.details["caller"], event.details["nth"]))
-    return found
 
 
 def may_be_of_plan(run: Run) -> bool:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _SHRINK, _OF_SHRINK = "faults/run/shrink.py", "tests/faults/test_shrink.py"
-_SMALLER, _OF_SMALLER = "faults/plan/smaller.py", "tests/faults/test_smaller.py"
-_VALUES = "faults/plan/simpler_values.py"
 _SWEEP, _OF_PAIRS = "faults/run/sweep.py", "tests/faults/test_pairs.py"
 _MINIMUM = f"{_OF_SHRINK}::test_no_smaller_plan_fails_and_the_verdict_stays"
 
@@ -18,14 +16,6 @@ MUTANTS = (
         "            alike = True",
         (f"{_OF_SHRINK}::test_a_shrink_does_not_slip_to_another_error",),
         "the fault that makes the program fail is removed, because another one makes it raise something else",
-    ),
-    Mutant(
-        "orders-wait-is-shortened",
-        _VALUES,
-        ' or (kind, name) == ("Order", "seconds"):',
-        ":",
-        (f"{_OF_SMALLER}::test_an_order_waits_as_long_as_before",),
-        "a plan that decides a race becomes one that decides it sometimes",
     ),
     Mutant(
         "shrink-slips",
@@ -62,23 +52,31 @@ MUTANTS = (
     Mutant(
         "shrink-in-one-round",
         _SHRINK,
-        "        return helped\n",
+        "        return not self.minimal\n",
         "        return False\n",
-        (f"{_OF_SHRINK}::test_a_change_that_helps_others_is_followed_by_another_round", _MINIMUM),
+        (f"{_OF_SHRINK}::test_a_fault_that_is_needed_no_more_is_left_out_in_another_round",),
         "a fault that is needed no more stays in the plan",
+    ),
+    Mutant(
+        "shrink-without-what-it-kept",
+        _SHRINK,
+        "self.smallest, self.kept = trial, kept",
+        "self.smallest = trial",
+        (_MINIMUM,),
+        "the report says that no fault was removed",
     ),
     Mutant(
         "plans-run-twice",
         _SHRINK,
-        "each.slot < since or each.plan in tried",
-        "each.slot < since",
-        (_MINIMUM,),
+        "if not kept or any(trial.plan == plan for trial in self.trials):",
+        "if not kept:",
+        (f"{_OF_SHRINK}::test_no_plan_is_run_twice",),
         "a shrink runs what it has run",
     ),
     Mutant(
         "shrink-beyond-its-budget",
         _SHRINK,
-        "            if self._spent():\n                return None\n",
+        "            if self._spent():\n                return False\n",
         "",
         (f"{_OF_SHRINK}::test_no_run_begins_after_the_budget",),
         "a shrink goes on for hours",
@@ -86,18 +84,10 @@ MUTANTS = (
     Mutant(
         "minimal-though-the-budget-was-spent",
         _SHRINK,
-        "            if self._spent():\n                return None\n",
+        "            if self._spent():\n                return False\n",
         "            if self._spent():\n                break\n",
         (f"{_OF_SHRINK}::test_no_run_begins_after_the_budget",),
         "the report claims that no smaller plan fails, though none was tried",
-    ),
-    Mutant(
-        "hung-plans-are-halved",
-        _SHRINK,
-        "alone_first=slow",
-        "alone_first=False",
-        (f"{_OF_SHRINK}::test_few_runs_of_a_plan_that_hangs_hang",),
-        "each half that hangs costs its deadline",
     ),
     Mutant(
         "every-run-has-failed",
@@ -106,14 +96,6 @@ MUTANTS = (
         "        return len(found), len(found)",
         (f"{_OF_SHRINK}::test_a_plan_that_fails_only_sometimes_is_told_so",),
         "a plan that fails once in two runs fails always",
-    ),
-    Mutant(
-        "shrink-without-its-origins",
-        _SHRINK,
-        "tuple(self.origins[number] for number in each.kept)",
-        "each.kept",
-        (_MINIMUM,),
-        "the report says that the wrong fault was removed",
     ),
     Mutant(
         "smallest-plan-without-its-middle",
@@ -130,38 +112,6 @@ MUTANTS = (
         "    return exit_status(True)\n",
         (f"{_OF_SHRINK}::test_a_till_that_pays_twice_needs_one_lost_answer",),
         "CI takes a program that fails for one that passes",
-    ),
-    Mutant(
-        "role-left-out",
-        _SMALLER,
-        '_KEPT = ("role", "peer",',
-        '_KEPT = ("peer",',
-        (f"{_OF_SMALLER}::test_fields_are_left_out_and_values_are_lowered",),
-        "one role's fault becomes every role's",
-    ),
-    Mutant(
-        "seed-kept-for-nothing",
-        _SMALLER,
-        "seed if drawn else 0",
-        "seed if faults else 0",
-        (f"{_OF_SMALLER}::test_a_seed_that_decides_nothing_is_left_out",),
-        "the smallest plan has a seed that decides nothing",
-    ),
-    Mutant(
-        "only-the-first-call",
-        _SMALLER,
-        "        yield calls[place]",
-        "        yield calls[0]",
-        (f"{_OF_SMALLER}::test_a_fault_of_several_calls_becomes_a_fault_of_one_that_it_hit",),
-        "a fault of every call stays, though its third call alone fails",
-    ),
-    Mutant(
-        "slower-is-smaller",
-        _VALUES,
-        "if rate > value])",
-        "if rate < value])",
-        (f"{_OF_SMALLER}::test_fields_are_left_out_and_values_are_lowered",),
-        "a connection becomes slower in a smaller plan",
     ),
     Mutant(
         "failing-cells-are-combined",

@@ -210,7 +210,7 @@ def test_the_example_of_corrupt(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_the_example_of_shrink(tmp_path: Path) -> None:
-    command, said = blocks("docs/shrink.md")[:2]
+    command, said = blocks("docs/commands.md", after="\n## Shrinks\n", before="\n## ")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     command_says(tmp_path, command.replace("\\\n", ""), said, 1)
 
