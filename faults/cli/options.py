@@ -233,19 +233,8 @@ CHECK: Option = (
         "the files $FAULTS_OUTPUT and $FAULTS_ERRORS hold what the program printed",
     },
 )
-WRITES: Option = (
-    "--writes",
-    {
-        "type": file,
-        "action": "append",
-        "default": [],
-        "metavar": "PATH",
-        "help": "a file that the program writes and --check reads; it is moved into the run's folder after each run",
-    },
-)
 OF_RESULTS: tuple[Option, ...] = (
     CHECK,
-    WRITES,
     (
         "--same-output",
         {"action": "store_true", "help": "the standard output has the healthy run's lines, in any order"},
@@ -277,12 +266,9 @@ def results_of(options: Any) -> Results:
     """Read what is checked after each run. Raises BadInput: an option has no effect without another one."""
     if options.ignore and not options.same_output:
         raise BadInput("--ignore has no effect without --same-output: wanted both")
-    if options.writes and options.check is None:
-        raise BadInput("--writes has no effect without --check: wanted both")
     return Results(
         command=options.check or "",
         output=options.same_output,
         ignored=options.ignore,
         files=options.same_file,
-        written=options.writes,
     )

@@ -51,20 +51,6 @@ def _lines(path: Path, ignored: Sequence[re.Pattern[str]]) -> Counter[str]:
     return found
 
 
-# The keys from the whole to a value, each with the name of its type.
-Keys = tuple[tuple[str, Any], ...]
-
-
-@dataclass(frozen=True)
-class _Container:
-    """A mapping or list, without what is in it."""
-
-    kind: str
-
-    def __repr__(self) -> str:
-        return f"a {self.kind}"
-
-
 def file_difference(wanted: Path, got: Path) -> str | None:
     """Return one line about what differs, None if nothing does.
 
@@ -75,94 +61,64 @@ def file_difference(wanted: Path, got: Path) -> str | None:
     if before == after:
         return None
     try:
-        return _of_values(_loaded(wanted), _loaded(got))
+        return next(_differences("", _loaded(wanted), _loaded(got)), None)
     except Exception:  # not of tensors, or not whole: any error of the libraries that read it
-        return _of_bytes(before, after)
+        place = next((n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), None)
+        if place is None:
+            return f"{len(after)} bytes, wanted {len(before)}"
+        return f"byte {place} of {len(after)} differs, wanted {len(before)} bytes"
 
 
-def _of_bytes(before: bytes, after: bytes) -> str:
-    place = next((n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), None)
-    if place is None:
-        return f"{len(after)} bytes, wanted {len(before)}"
-    return f"byte {place} of {len(after)} differs, wanted {len(before)} bytes"
-
-
-def _loaded(path: Path) -> dict[Keys, Any]:
-    """Return the values in a file by their paths. Raises an error if it is no file of tensors."""
+def _loaded(path: Path) -> Any:
+    """Return what is in a file. Raises an error if it is no file of tensors."""
     if path.suffix == ".safetensors":
         from safetensors.torch import load_file
 
-        return dict(_flat((), load_file(path)))
+        return load_file(path)
     if not zipfile.is_zipfile(path):
         raise ValueError("not written by torch.save")
     import torch  # here, so that a sweep without files of tensors needs none
 
-    return dict(_flat((), torch.load(path, map_location="cpu", weights_only=True)))
+    return torch.load(path, map_location="cpu", weights_only=True)
 
 
-def _flat(path: Keys, value: Any) -> Iterator[tuple[Keys, Any]]:
-    """Yield each mapping and list as the name of its type, and the values within, each with its path.
-
-    A path has each key with its type, because 1, 1.0 and True are equal keys.
-    """
-    if isinstance(value, Mapping):
-        yield path, _Container(type(value).__name__)
-        for key, each in value.items():
-            yield from _flat((*path, (type(key).__name__, key)), each)
-    elif isinstance(value, (list, tuple)):
-        yield path, _Container(type(value).__name__)
-        for number, each in enumerate(value):
-            yield from _flat((*path, ("int", number)), each)
-    else:
-        yield path, value
-
-
-def _tensors_named(path: Keys) -> str:
-    """Write a path as ``model.layer[0]``."""
-    words = [f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{key!r}]" for _, key in path]
-    return "".join(words).removeprefix(".") or "the whole"
-
-
-def _of_values(before: Mapping[Keys, Any], after: Mapping[Keys, Any]) -> str | None:
-    for path in (*before, *after):
-        if path not in after:
-            return f"no {_tensors_named(path)}"
-        if path not in before:
-            return f"{_tensors_named(path)}, which is not wanted"
-    for path in before:
-        if text := _of_value(before[path], after[path]):
-            return f"{_tensors_named(path)}: {text}"
-    return None
-
-
-def _of_value(before: Any, after: Any) -> str | None:
+def _differences(name: str, before: Any, after: Any) -> Iterator[str]:
+    """Yield one line for each difference of two values, with the keys that lead there. All bits of numbers count, so
+    that 0.0 is not -0.0; so do the types of keys, because 1, 1.0 and True are equal keys."""
     import torch
 
-    if not (isinstance(before, torch.Tensor) and isinstance(after, torch.Tensor)):
-        return None if _is_same(before, after) else f"{after!r}, wanted {before!r}"
-    if (before.dtype, before.shape) != (after.dtype, after.shape):
-        return f"{after.dtype} of shape {tuple(after.shape)}, wanted {before.dtype} of shape {tuple(before.shape)}"
-    differs = _bits(before) != _bits(after)
-    if not differs.any():
-        return None
-    numbers = differs.reshape(max(before.numel(), 1), -1).any(dim=1)
-    return f"{int(numbers.sum())} of {before.numel()} numbers have other bits"
-
-
-def _is_same(before: Any, after: Any) -> bool:
-    """Whether two values that are no tensors are the same; of numbers all bits, so that 0.0 is not -0.0."""
+    where = name or "the whole"
     if type(before) is not type(after):
-        return False
-    return repr(before) == repr(after) if isinstance(before, (float, complex)) else bool(before == after)
+        yield f"{where}: a {type(after).__name__}, wanted a {type(before).__name__}"
+    elif isinstance(before, (Mapping, list, tuple)):
+        one, other = _items(before), _items(after)
+        yield from (f"no {name}[{key}]" for key in one if key not in other)
+        yield from (f"{name}[{key}], which is not wanted" for key in other if key not in one)
+        for key in one:
+            if key in other:
+                yield from _differences(f"{name}[{key}]", one[key], other[key])
+    elif not isinstance(before, torch.Tensor):
+        if repr(before) != repr(after):
+            yield f"{where}: {after!r}, wanted {before!r}"
+    elif (before.dtype, before.shape) != (after.dtype, after.shape):
+        yield f"{where}: {after.dtype} of shape {tuple(after.shape)}, wanted {before.dtype} of {tuple(before.shape)}"
+    elif (count := int((_bits(before) != _bits(after)).any(dim=1).sum())) > 0:
+        yield f"{where}: {count} of {before.numel()} numbers have other bits"
+
+
+def _items(value: Any) -> dict[str, Any]:
+    pairs = value.items() if isinstance(value, Mapping) else enumerate(value)
+    return {repr(key): each for key, each in pairs}
 
 
 def _bits(tensor: Any) -> Any:
+    """Return the bytes of a tensor, a row for each number."""
     import torch
 
-    return tensor.contiguous().reshape(-1).view(torch.uint8)
+    return tensor.contiguous().reshape(-1, 1).view(torch.uint8)
 
 
-OUTPUT, ERRORS, BEGUN = "stdout", "stderr", ".begun"
+OUTPUT, ERRORS = "stdout", "stderr"
 
 # A check by a command that takes longer is unknown (seconds).
 CHECK_SECONDS = 300.0
@@ -184,15 +140,14 @@ class Results:
     """What is checked after each run.
 
     ``command``: a shell's command line that ends with status 0 if the results are right; ``output``: whether the
-    standard output is compared, without what ``ignored`` matches; ``files``: those to compare; ``written``: those that
-    the command reads; ``healthy``: the folder of the healthy run, None in that run itself.
+    standard output is compared, without what ``ignored`` matches; ``files``: those to compare; ``healthy``: the folder
+    of the healthy run, None in that run itself.
     """
 
     command: str = ""
     output: bool = False
     ignored: Sequence[re.Pattern[str]] = ()
     files: Sequence[Path] = ()
-    written: Sequence[Path] = ()
     healthy: Path | None = None
 
     @property
@@ -214,12 +169,11 @@ class Results:
         Raises:
             StaleResult: a file that the run has to write is there already.
         """
-        for path in (*self.files, *self.written):
+        for path in self.files:
             if os.path.lexists(path):
                 raise StaleResult(f"{path} is there before the run that has to write it: wanted no such file")
         place = folder / RESULTS
         place.mkdir()
-        (place / BEGUN).touch()
         return place / OUTPUT, place / ERRORS
 
     def end(self, folder: Path, returned: bool) -> tuple[str, str] | None:
@@ -257,18 +211,17 @@ class Results:
 
     def _take(self, folder: Path) -> list[str]:
         """Move the program's files into the run's folder, and return one line for each that cannot be."""
-        place, missing = folder / RESULTS, []
-        begun = (place / BEGUN).stat().st_mtime_ns
-        (place / BEGUN).unlink()
-        for number, path in enumerate((*self.files, *self.written)):
-            if text := _lack(path, begun):
-                missing.append(text)
-            elif path.is_symlink():  # the file may be needed under its own name
-                shutil.copyfile(path, place / _name(number, path))
-            else:
-                shutil.move(path, place / _name(number, path))
+        missing = []
+        for number, path in enumerate(self.files):
             if path.is_symlink():
+                missing.append(f"{path} leads to {path.resolve()}: wanted a file, such as that one")
                 path.unlink()
+            elif path.is_dir():
+                missing.append(f"{path} is a folder: wanted a file")
+            elif not path.is_file():
+                missing.append(f"{path.absolute()} was not written")
+            else:
+                shutil.move(path, folder / RESULTS / _name(number, path))
         return missing
 
     def _differences(self, folder: Path) -> list[str]:
@@ -283,17 +236,6 @@ class Results:
             if (own / name).exists() and (text := file_difference(healthy / name, own / name)):
                 found.append(f"{path}: {text}")
         return found
-
-
-def _lack(path: Path, begun: int) -> str:
-    """Say why this is no file that the run has written since it has begun (the time of a file); empty if it is one."""
-    if path.is_dir():
-        return f"{path} is a folder: wanted a file"
-    if not path.is_file():
-        return f"{path.absolute()} was not written"
-    if path.is_symlink() and path.stat().st_mtime_ns < begun:
-        return f"{path} leads to {path.resolve()}, which was not written"
-    return ""
 
 
 def _name(number: int, path: Path) -> str:

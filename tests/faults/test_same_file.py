@@ -24,14 +24,20 @@ def changed(**values: Any) -> dict[str, Any]:
     ("got", "said"),
     [
         (ONE, None),
-        (changed(steps=[3, 5]), "steps[1]: 5, wanted 4"),
-        (changed(steps=[3]), "no steps[1]"),
-        (changed(more=1), "more, which is not wanted"),
-        (changed(layer={"weight": torch.zeros(2, 2)}), "layer.weight: 4 of 4 numbers have other bits"),
-        (changed(layer={"weight": torch.tensor([[1.0, 2.0], [-3.0, float("nan")]])}), "layer.weight: 1 of 4 numbers"),
-        (changed(layer={"weight": torch.zeros(4)}), "layer.weight: torch.float32 of shape (4,), wanted torch.float32"),
-        (changed(layer={"weight": torch.zeros(2, 2).double()}), "layer.weight: torch.float64 of shape (2, 2), wanted"),
-        (changed(layer={"weight": 1.0}), "layer.weight: 1.0, wanted tensor"),
+        (changed(steps=[3, 5]), "['steps'][1]: 5, wanted 4"),
+        (changed(steps=[3]), "no ['steps'][1]"),
+        (changed(more=1), "['more'], which is not wanted"),
+        (changed(layer={"weight": torch.zeros(2, 2)}), "['layer']['weight']: 4 of 4 numbers have other bits"),
+        (
+            changed(layer={"weight": torch.tensor([[1.0, 2], [-3, float("nan")]])}),
+            "['layer']['weight']: 1 of 4 numbers",
+        ),
+        (changed(layer={"weight": torch.zeros(4)}), "['layer']['weight']: torch.float32 of shape (4,), wanted"),
+        (
+            changed(layer={"weight": torch.zeros(2, 2).double()}),
+            "['layer']['weight']: torch.float64 of shape (2, 2)",
+        ),
+        (changed(layer={"weight": 1.0}), "['layer']['weight']: a float, wanted a Tensor"),
     ],
 )
 def test_files_of_torch_are_compared_by_their_tensors(got: Any, said: str | None, tmp_path: Path) -> None:
@@ -47,13 +53,13 @@ def test_files_of_torch_are_compared_by_their_tensors(got: Any, said: str | None
     ("wanted", "got", "said"),
     [
         ({0: 1, "0": 2}, {0: 3, "0": 2}, "[0]: 3, wanted 1"),
-        ({"a": {"b": 1}, "a.b": 2}, {"a": {"b": 3}, "a.b": 2}, "a.b: 3, wanted 1"),
+        ({"a": {"b": 1}, "a.b": 2}, {"a": {"b": 3}, "a.b": 2}, "['a']['b']: 3, wanted 1"),
         ({1: 5}, {True: 5}, "no [1]"),
-        ({"a": 1, "log": []}, {"a": 1}, "no log"),
-        ({"log": []}, {"log": {}}, "log: a dict, wanted a list"),
+        ({"a": 1, "log": []}, {"a": 1}, "no ['log']"),
+        ({"log": []}, {"log": {}}, "['log']: a dict, wanted a list"),
         ([1], (1,), "the whole: a tuple, wanted a list"),
-        ({"x": 0.0}, {"x": -0.0}, "x: -0.0, wanted 0.0"),
-        ({"x": 1}, {"x": 1.0}, "x: 1.0, wanted 1"),
+        ({"x": 0.0}, {"x": -0.0}, "['x']: -0.0, wanted 0.0"),
+        ({"x": 1}, {"x": 1.0}, "['x']: a float, wanted a int"),
         ({"x": float("nan"), "y": 1}, {"y": 1, "x": float("nan")}, None),
     ],
 )
@@ -67,7 +73,7 @@ def test_minus_zero_is_another_zero(tmp_path: Path) -> None:
     for name, value in (("wanted", 0.0), ("got", -0.0)):
         save_file({"w": torch.tensor(value)}, tmp_path / f"{name}.safetensors")
     found = file_difference(tmp_path / "wanted.safetensors", tmp_path / "got.safetensors")
-    assert found == "w: 1 of 1 numbers have other bits"
+    assert found == "['w']: 1 of 1 numbers have other bits"
 
 
 def test_safetensors_may_differ_in_their_header(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_a_payment_that_is_made_twice_is_found(capfd: pytest.CaptureFixture[str]
     assert (found["passed"], found["not_run"]) == (False, 0)
     [trace] = [check["text"] for check in found["runs"][2]["checks"] if check["name"] == "result"]
     assert "no line '111 in the till', the line '112 in the till'" in trace
-    assert "total.pt: total: 1 of 1 numbers have other bits" in trace
+    assert "total.pt: ['total']: 1 of 1 numbers have other bits" in trace
     cases = ElementTree.parse("report.xml").getroot()
     assert (cases.get("tests"), cases.get("failures"), cases.get("errors")) == ("4", "2", "0")
     assert [case.get("name") for case in cases if len(case)] == [run["plan"] for run in found["runs"][2:]]
@@ -69,7 +69,7 @@ def test_a_payment_that_is_made_twice_is_found(capfd: pytest.CaptureFixture[str]
 def test_a_command_checks_every_run(capfd: pytest.CaptureFixture[str]) -> None:
     """It is told where the program's output is, and what each run has left is taken away."""
     check = 'sh -c \'grep -qx "111 in the till" "$FAULTS_OUTPUT" && test -s total.pt\''
-    options = ["--kinds", "Drop reply", "--sites", "pay", "--check", check, "--writes", "total.pt", "--budget", "1e-6"]
+    options = ["--kinds", "Drop reply", "--sites", "pay", "--check", check, "--budget", "1e-6"]
     assert main(["sweep", *options, *script("total.pt")]) == 1
     said = capfd.readouterr()
     assert "1 wrong" in said.out.splitlines()
@@ -119,7 +119,6 @@ def test_a_check_that_fails_in_the_healthy_run_convicts_nobody(
     ("options", "said"),
     [
         (["--ignore", "x"], "--ignore has no effect without --same-output: wanted both"),
-        (["--writes", "x"], "--writes has no effect without --check: wanted both"),
         (["--check", ""], "wanted a shell's command line, got ''"),
         (["--same-output", "--ignore", "("], "wanted a regular expression, got '('"),
         (["--same-file", "there"], "'there' is there already: wanted a file that each run of the program writes anew"),
@@ -170,7 +169,7 @@ def test_a_run_can_be_checked_by_a_command(capfd: pytest.CaptureFixture[str]) ->
     check = "grep -qx '111 in all' total.txt"
     saved, written = 'torch.save({"total": taken}, file)', "Path(file).write_text(f'{taken} in all')"
     Path("my.py").write_text((SCRIPTS / "tally.py").read_text().replace(saved, written))
-    options = ["--plan", plan, "--dir", "run", "--json", "report.json", "--check", check, "--writes", "total.txt"]
+    options = ["--plan", plan, "--dir", "run", "--json", "report.json", "--check", check]
     assert main(["run", *options, "--script", "my.py", "total.txt"]) == 1
     said = capfd.readouterr().out
     assert "paying 10 again\n121 in the till\n" in said
