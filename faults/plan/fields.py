@@ -88,7 +88,7 @@ FIELDS: Mapping[str, str] = {
     "when": "'before' or 'after' the call executes",
     "how": "how the process ends (default: by SIGKILL)",
     "change": "what becomes of a tensor: 'bit': one bit of one element is flipped; 'nan': one element; 'zeros': all "
-    "elements; 'other': it is replaced by the tensor of an earlier call",
+    "elements",
     "direction": "'out': packets from the role, 'in': packets to it, 'both'",
     "seconds": "how long; Order: how long a call waits for earlier ones; network: until it heals (default: at the end)",
     "percent": "the share of the packets that is dropped",
@@ -104,7 +104,7 @@ FIELDS: Mapping[str, str] = {
 _WORDS = {
     "side": ("request", "reply"),
     "when": ("before", "after"),
-    "change": ("bit", "nan", "zeros", "other"),
+    "change": ("bit", "nan", "zeros"),
     "direction": ("out", "in", "both"),
     "message": MESSAGES,
 }

@@ -20,9 +20,9 @@ from tests.faults.test_delivery import callee  # noqa: F401 (the fixture)
 SITE = "shop:add"
 
 
-def envelope(side: str, how: str, nth: int = 2, *, hit: bool = True, later: bool = False, seed: int = 0) -> Envelope:
+def envelope(side: str, how: str, *, later: bool = False, seed: int = 0) -> Envelope:
     fault = {0: Fault(kind="Corrupt", site=SITE, nth=2, side=side, change=how)}
-    return Envelope(fault if hit else {}, "a", SITE, nth, later, {SITE: nth}, {} if hit else fault, seed)
+    return Envelope(fault, "a", SITE, 2, later, {SITE: 2}, seed)
 
 
 def add(x: Any, y: Any) -> Any:
@@ -98,25 +98,9 @@ def test_zeros_over_zeros_fire_without_an_effect(tmp_path: Path, side: str, late
     assert ledger.read(tmp_path).of("fired")[0].details["changed"] == 0
 
 
-@pytest.mark.parametrize("later", [False, True])
-@pytest.mark.parametrize("side", ["request", "reply"])
-def test_another_calls_tensor_is_that_of_the_last_call_before(tmp_path: Path, side: str, later: bool) -> None:
-    """Also if the program has changed it since: copies are kept."""
-    function = add_later if later else add
-    for nth in (1, 2):
-        x = torch.full((2,), float(nth))
-        answered(deliver(envelope(side, "other", nth, hit=False, later=later), function, (x, 5), {}))
-        x.zero_()
-    assert events(tmp_path) == [], "calls that are only watched"
-    found = answered(deliver(envelope(side, "other", 3, later=later), function, (torch.full((2,), 3.0), 5), {}))
-    assert found == [7.0, 7.0]
-    assert "effective" in events(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("side", "how", "args", "why"),
     [
-        ("request", "other", (torch.ones(1), 1), "the request holds nothing to hit: no earlier call"),
         ("request", "bit", (1, 2), "the request holds nothing to hit: wanted a tensor with elements, got no tensor"),
         (
             "reply",
@@ -144,13 +128,12 @@ def refuse_later(x: Any) -> Any:
     return completed(x).then(refuse)
 
 
-@pytest.mark.parametrize("how", ["bit", "other"])
-def test_an_error_stays_an_error(tmp_path: Path, how: str) -> None:
+def test_an_error_stays_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"^no sale$"):
-        deliver(envelope("reply", how), refuse, (torch.ones(1),), {})
+        deliver(envelope("reply", "bit"), refuse, (torch.ones(1),), {})
     assert ledger.read(tmp_path).of("failed")[0].details["why"] == "the reply holds no tensor: the function raised"
     with pytest.raises(RuntimeError, match="no sale"):
-        deliver(envelope("reply", how, later=True), refuse_later, (torch.ones(1),), {}).wait()
+        deliver(envelope("reply", "bit", later=True), refuse_later, (torch.ones(1),), {}).wait()
     assert ledger.read(tmp_path).of("fired") == []
 
 

@@ -34,7 +34,7 @@ def tensor_of(dtype: torch.dtype) -> torch.Tensor:
 
 
 def changed(tensor: torch.Tensor, how: str, **numbers: int) -> Corruption:
-    return corrupt([tensor], how, None, drawn(**numbers))
+    return corrupt([tensor], how, drawn(**numbers))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -73,20 +73,6 @@ def test_the_same_bits_as_before_are_no_change(value: float) -> None:
     assert changed(torch.tensor([-0.0]), "zeros").changed == 1  # another bit, although the numbers are equal
 
 
-def test_the_tensor_of_another_call_has_to_have_the_same_form() -> None:
-    mine = [torch.ones(2), torch.zeros(3), torch.ones(3, dtype=torch.int64)]
-    theirs = [torch.tensor([7.0, 8.0, 9.0]), torch.tensor([4.0, 5.0, 6.0]), torch.tensor([1.0])]
-    change = corrupt(mine, "other", theirs, drawn())
-    assert (change.position, change.new.tolist()) == (1, [4.0, 5.0, 6.0])  # the one at the same position
-    assert corrupt([torch.zeros(3)], "other", [torch.ones(1), torch.ones(3)], drawn()).new.tolist() == [1.0] * 3
-    for earlier, why in (
-        (None, "no earlier call"),
-        ([torch.ones(4)], r"has float32\[4\], and this one has float32\[2\]"),
-    ):
-        with pytest.raises(NothingToCorrupt, match=why):
-            corrupt(mine[:1], "other", earlier, drawn())
-
-
 @pytest.mark.parametrize(
     ("tensors", "how", "why"),
     [
@@ -99,14 +85,14 @@ def test_the_tensor_of_another_call_has_to_have_the_same_form() -> None:
 )
 def test_what_cannot_be_changed_is_told(tensors: list[torch.Tensor], how: str, why: str) -> None:
     with pytest.raises(NothingToCorrupt, match=f"^{why}"):
-        corrupt(tensors, how, None, drawn())
+        corrupt(tensors, how, drawn())
 
 
 def test_a_tensor_without_such_elements_is_passed_over() -> None:
     integers, floats = torch.ones(2, dtype=torch.int64), torch.ones(2)
     for number in range(4):
-        assert corrupt([integers, floats, torch.ones(0)], "nan", None, drawn(tensor=number)).position == 1
-    positions = {corrupt([integers, floats], "bit", None, drawn(tensor=number)).position for number in range(2)}
+        assert corrupt([integers, floats, torch.ones(0)], "nan", drawn(tensor=number)).position == 1
+    positions = {corrupt([integers, floats], "bit", drawn(tensor=number)).position for number in range(2)}
     assert positions == {0, 1}
 
 
@@ -146,7 +132,7 @@ def test_a_first_change_imports_nothing() -> None:
         "from faults.inject.call.corruption import corrupt, digest, same_bits\n"
         "before = set(sys.modules)\n"
         "for how in ('bit', 'nan', 'zeros'):\n"
-        "    change = corrupt([torch.ones(3, 2)], how, None, lambda purpose, below: 0)\n"
+        "    change = corrupt([torch.ones(3, 2)], how, lambda purpose, below: 0)\n"
         "    change.receipt(), digest(change.new), same_bits(change.old, change.new)\n"
         "print(set(sys.modules) - before)\n"
     )

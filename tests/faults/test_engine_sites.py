@@ -45,7 +45,7 @@ def test_what_cannot_be_hurt_is_refused_with_the_reason(plan: str, said: str) ->
     "plan",
     [
         f"Drop site={TO_HERE} role=trainer1 nth=1 side=request",
-        f"Corrupt site={TO_HERE} nth=1 side=reply change=other",
+        f"Corrupt site={TO_HERE} nth=1 side=reply change=zeros",
         f"Delay site={BACKWARD} nth=1 side=request seconds=0.5",
         f"Corrupt site={BACKWARD} every=true side=request change=bit",
         f"Crash role=ps at=call:{BACKWARD}#2@trainer1",

@@ -164,7 +164,7 @@ def test_corruptions_are_drawn_only_if_they_are_named(plan: Plan) -> None:
 
 
 def test_corruptions_are_drawn_if_they_are_named() -> None:
-    assert smallest(has("Corrupt", "call", change="other"), kinds=["Corrupt"]).endswith("side=request change=other")
+    assert smallest(has("Corrupt", "call", change="zeros"), kinds=["Corrupt"]).endswith("side=request change=zeros")
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ PLACES: Mapping[str, Place] = {
         message=REMOTE,
         sender="worker0",
         kbit=50000,
-        tensors="side=reply change=other",
+        tensors="side=reply change=zeros",
         fetch="role=worker3 nth=2",
     ),
     "dist_autograd": Place(

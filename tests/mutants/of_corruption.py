@@ -35,14 +35,6 @@ MUTANTS = (
         "a NaN in the place of a NaN counts as a change, and a 0 in the place of a -0 does not",
     ),
     Mutant(
-        "other-of-any-shape",
-        _CORRUPTION,
-        "    same = [each for each in (*earlier[place : place + 1], *earlier) if _form(each) == _form(tensor)]",
-        "    same = [each for each in (*earlier[place : place + 1], *earlier) if each.dtype == tensor.dtype]",
-        (f"{_OF_CORRUPTION}::test_the_tensor_of_another_call_has_to_have_the_same_form",),
-        "a tensor of another shape is broadcast into the message",
-    ),
-    Mutant(
         "corruption-not-delivered",
         _MESSAGE,
         "        result = found.replaced(change.position, new)\n",
@@ -57,14 +49,6 @@ MUTANTS = (
         "        if new is not None:\n",
         (f"{_OF_MESSAGE}::test_zeros_over_zeros_fire_without_an_effect",),
         "zeros over zeros count as an effect",
-    ),
-    Mutant(
-        "other-is-not-kept-as-it-was",
-        _MESSAGE,
-        "[tensor.detach().clone() for tensor in tensors]",
-        "[tensor.detach() for tensor in tensors]",
-        (f"{_OF_MESSAGE}::test_another_calls_tensor_is_that_of_the_last_call_before",),
-        "the earlier call's tensor is delivered as the program has changed it since",
     ),
     Mutant(
         "corruptions-uninvited",

@@ -25,7 +25,7 @@ from faults.inject.announcer import Announcer
 from faults.inject.call import callee_errors, flight
 from faults.inject.call.delivery import CalleeState, deliver, has_begun
 from faults.inject.call.engine_calls import Fetches, Gradients
-from faults.inject.call.envelope import Envelope, concerns, hits, sites_of, watches
+from faults.inject.call.envelope import Envelope, concerns, hits, sites_of
 from faults.ledger.error_links import CALLEE, first_line, links_of, to_json
 from faults.ledger.ledger import Ledger
 from faults.plan.fields import BACKWARD, TO_HERE
@@ -163,14 +163,11 @@ class Calls:
     def _envelope(self, sites: tuple[str, ...], numbers: dict[str, int], later: bool) -> Envelope | None:
         found = {s: hits(self.plan, self.role, s, numbers[s]) for s in sites}
         faults = {number: fault for each in found.values() for number, fault in each.items()}
-        watched = {
-            n: f for s in sites for n, f in watches(self.plan, self.role, s, numbers[s]).items() if n not in faults
-        }
-        if not faults and not watched:
+        if not faults:
             return None
-        hit = next((s for s in reversed(sites) if found[s]), sites[-1])
+        hit = next(s for s in reversed(sites) if found[s])
         hurt = dict(sorted(faults.items()))
-        return Envelope(hurt, self.role, hit, numbers[hit], later, numbers, watched, self.plan.seed)
+        return Envelope(hurt, self.role, hit, numbers[hit], later, numbers, self.plan.seed)
 
     def _in_flight(self, envelope: Envelope | None, via: str) -> Envelope | None:
         """Give a key to the envelope of a call that fails in flight. A `remote` cannot: it has no future to fail."""
@@ -181,7 +178,7 @@ class Calls:
         others = {number: fault for number, fault in envelope.faults.items() if fault.side != "flight"}
         for number in envelope.faults.keys() - others.keys():
             self.ledger.write("failed", fault=number, kind="Raise", why=flight.REMOTE)
-        return replace(envelope, faults=others) if others or envelope.watched else None
+        return replace(envelope, faults=others) if others else None
 
     def settle(self) -> None:
         """Record the ends of calls whose callbacks have not run yet. A thread that waits for a call may go on before

@@ -1,4 +1,4 @@
-"""Change one tensor of a message: a bit, an element, all elements, or the whole tensor for that of another call.
+"""Change one tensor of a message: a bit, an element, or all elements.
 
 The tensor of the message is copied first, because the program may still hold it. A hash of the plan's seed and of the
 call decides which tensor, element and bit.
@@ -11,7 +11,6 @@ import io
 import math
 import pickle
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -58,10 +57,8 @@ class Corruption:
         return {**tensor, "element": element, **bit, **values, "changed": len(places)}
 
 
-def corrupt(
-    tensors: Sequence[torch.Tensor], how: str, earlier: Sequence[torch.Tensor] | None, draw: Callable[[str, int], int]
-) -> Corruption:
-    """Make a changed copy of one of these tensors. ``earlier``: those of an earlier call, None if there is none.
+def corrupt(tensors: Sequence[torch.Tensor], how: str, draw: Callable[[str, int], int]) -> Corruption:
+    """Make a changed copy of one of these tensors.
 
     ``draw``: chooses a number from 0 below its second argument, for the purpose that its first argument names.
 
@@ -72,8 +69,6 @@ def corrupt(
     if not able:
         kind = "floating-point tensor" if how == "nan" else "tensor"
         raise NothingToCorrupt(f"wanted a {kind} with elements, got {_said(tensors)}")
-    if how == "other":
-        return _exchanged(tensors, able, earlier, draw)
     place = able[draw("tensor", len(able))]
     old = tensors[place]
     if how == "zeros":
@@ -109,30 +104,6 @@ def _flipped(element: torch.Tensor, bit: int) -> torch.Tensor:
     raw = element.clone().view(torch.uint8)
     raw[bit // 8] ^= 1 << bit % 8
     return raw.view(element.dtype)
-
-
-def _exchanged(
-    tensors: Sequence[torch.Tensor],
-    able: Sequence[int],
-    earlier: Sequence[torch.Tensor] | None,
-    draw: Callable[[str, int], int],
-) -> Corruption:
-    if earlier is None:
-        raise NothingToCorrupt("no earlier call of this caller and site has reached this callee")
-    pairs = [(place, other) for place in able for other in _alike(tensors[place], earlier, place)]
-    if not pairs:
-        said = f"that of the earlier call has {_said(earlier)}, and this one has {_said(tensors)}"
-        raise NothingToCorrupt(f"wanted a tensor of the same shape and dtype; {said}")
-    place, other = pairs[draw("tensor", len(pairs))]
-    new = tensors[place].clone()
-    new.detach().copy_(other)
-    return Corruption(place, tensors[place].detach(), new)
-
-
-def _alike(tensor: torch.Tensor, earlier: Sequence[torch.Tensor], place: int) -> list[torch.Tensor]:
-    """Return the earlier call's tensor of that shape and dtype: at the same position if it is there, else the first."""
-    same = [each for each in (*earlier[place : place + 1], *earlier) if _form(each) == _form(tensor)]
-    return same[:1]
 
 
 def _form(tensor: torch.Tensor) -> tuple[torch.Size, torch.dtype, torch.layout]:
@@ -228,17 +199,12 @@ def _classes() -> tuple[type, ...]:
     return tuple(_internal_rpc_pickler._class_reducer_dict)
 
 
-# The tensors of the last call that each fault and caller has sent, for faults that exchange tensors.
-Earlier = dict[tuple[int, str], Sequence[torch.Tensor]]
-
-
 class MessageCorrupter:
     """Corrupts the messages of one call. ``write``: writes an event of a fault to the callee's ledger; ``call``:
     identifies the call for the draws, such as 'a shop:pay 2'."""
 
-    def __init__(self, write: Callable[..., None], envelope: Envelope, call: str, earlier: Earlier) -> None:
-        self._write, self._envelope, self._call, self._earlier = write, envelope, call, earlier
-        self._caller = envelope.caller
+    def __init__(self, write: Callable[..., None], envelope: Envelope, call: str) -> None:
+        self._write, self._envelope, self._call = write, envelope, call
 
     def request(self, number: int, fault: Fault, function: partial[Any]) -> partial[Any]:
         """Return the function with its arguments, in which one tensor is changed."""
@@ -250,9 +216,7 @@ class MessageCorrupter:
         """Return the message with one tensor changed; the message itself if it has none that can be changed."""
         try:
             found = MessageTensors(message)
-            earlier = self._earlier.get((number, self._caller))
-            self._keep(number, fault, found.tensors)
-            change = corrupt(found.tensors, str(fault.change), earlier, partial(self._draw, number))
+            change = corrupt(found.tensors, str(fault.change), partial(self._draw, number))
         except NothingToCorrupt as error:
             self._write("failed", number, fault, side=fault.side, why=f"the {fault.side} holds nothing to hit: {error}")
             return message
@@ -272,15 +236,6 @@ class MessageCorrupter:
         if same_bits(seen, new) and not same_bits(seen, change.old):
             self._write("effective", number, fault, side=fault.side, digest=digest(seen), instead_of=digest(change.old))
         return result
-
-    def watch(self, number: int, fault: Fault, message: Any) -> None:
-        """Keep the tensors of a call that the fault does not hit."""
-        with suppress(Exception):  # the program's own error, which RPC will tell
-            self._keep(number, fault, MessageTensors(message).tensors)
-
-    def _keep(self, number: int, fault: Fault, tensors: Sequence[torch.Tensor]) -> None:
-        if fault.change == "other":  # copies, because the program may change its own
-            self._earlier[number, self._caller] = [tensor.detach().clone() for tensor in tensors]
 
     def _draw(self, number: int, purpose: str, below: int) -> int:
         """Draw by the plan's seed, the call and what is done to it. In a plan of what fired, or a smaller plan, the

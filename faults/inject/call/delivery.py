@@ -15,11 +15,11 @@ from typing import Any
 import torch.distributed.rpc as rpc
 from torch.futures import Future
 
-from faults.inject.call.corruption import Earlier, MessageCorrupter
+from faults.inject.call.corruption import MessageCorrupter
 from faults.inject.call.envelope import Envelope
 from faults.inject.call.flight import BegunCalls
 from faults.inject.call.order_gate import OrderGate, OutOfTurn
-from faults.inject.call.replies import DelayedReplies, completed, failing, is_future, new_future, unless_failed
+from faults.inject.call.replies import DelayedReplies, completed, failing, is_future, new_future
 from faults.inject.process.target import IGNORED, end_now, has_signal
 from faults.ledger.error_links import first_line
 from faults.ledger.ledger import Ledger
@@ -48,7 +48,6 @@ class CalleeState:
         self.order_gate = OrderGate()
         self.delayed_replies = DelayedReplies()
         self.begun_calls = BegunCalls()
-        self.earlier: Earlier = {}
         self.again: list[threading.Thread] = []
 
     def finish(self) -> None:
@@ -101,7 +100,7 @@ class Delivery:
         self.faults = envelope.faults.items()
         self.raised: set[int] = set()
         call = f"{envelope.caller} {envelope.site} {envelope.nth}"
-        self.corrupter = MessageCorrupter(self.write, envelope, call, callee.earlier)
+        self.corrupter = MessageCorrupter(self.write, envelope, call)
 
     def write(self, event: str, number: int, fault: Fault, **details: Any) -> None:
         at = {"site": fault.site, "nth": self._nth(fault)}
@@ -116,7 +115,6 @@ class Delivery:
 
     def run(self, function: partial[Any]) -> Any:
         """Return the answer, or a future of it."""
-        self._watch("request", (function.func, function.args, function.keywords))
         for number, fault in self.faults:
             if fault.side == "request" and fault.kind == "Corrupt":
                 function = self.corrupter.request(number, fault, function)
@@ -135,12 +133,6 @@ class Delivery:
         error = exception_of(fault)
         self.raised.add(id(error))
         return error
-
-    def _watch(self, side: str, message: Any) -> None:
-        """Keep the tensors of a request or a reply for faults that hit a later call."""
-        for number, fault in self.envelope.watched.items():
-            if fault.side == side:
-                self.corrupter.watch(number, fault, message)
 
     def _before(self, number: int, fault: Fault) -> None:
         if fault.kind == "Crash":
@@ -218,7 +210,7 @@ class Delivery:
 
     def _execute(self, function: Function, flights: Sequence[tuple[int, Fault]] = ()) -> Any:
         """Execute the function. After it has begun, the caller of a call in flight fails."""
-        self._note("executing")
+        self._write("executing")
         for number, fault in flights:
             self.write("fired", number, fault, side="flight")
         if flights:
@@ -230,18 +222,12 @@ class Delivery:
             self.raised.add(id(error))
             raise
         finally:
-            self._note("executed")
+            self._write("executed")
             for number, fault in flights:
                 self.write("effective", number, fault, seconds=time.monotonic() - start)
 
-    def _note(self, event: str) -> None:
-        """Record the execution of a call, unless the call is only watched."""
-        if self.faults:
-            self._write(event)
-
     def _answer(self, result: Any, error: Exception | None) -> Any:
         late = 0.0
-        self._with_answer(result, error, partial(self._watch, "reply"))
         for number, fault in self.faults:
             if fault.when == "after":
                 self._crash(number, fault)
@@ -262,13 +248,6 @@ class Delivery:
         if error is not None:
             raise error
         return result if self.envelope.asynchronous or not self.envelope.answers_later else completed(result)
-
-    def _with_answer(self, result: Any, error: Exception | None, action: Callable[[Any], None]) -> None:
-        """Run the action on the answer, at once or when the function's own future has it; never on an error."""
-        if self.envelope.asynchronous and is_future(result):
-            result.add_done_callback(lambda done: unless_failed(done, action))
-        elif error is None:
-            action(result)
 
     def _corrupted(self, number: int, fault: Fault, result: Any, error: Exception | None) -> Any:
         """Change a tensor of the answer: at once, or if the answer is a future, when that completes."""

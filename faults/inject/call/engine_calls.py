@@ -117,8 +117,6 @@ class Gradients:
 
 def _hurt(delivery: Delivery, envelope: Envelope, gradients: Any) -> Any:
     """Apply the faults to the gradients, in the order of the plan, and return what is sent instead."""
-    for number, fault in envelope.watched.items():
-        delivery.corrupter.watch(number, fault, gradients)
     for number, fault in envelope.faults.items():
         if fault.kind == "Corrupt":
             gradients = delivery.corrupter.message(number, fault, gradients)

@@ -42,13 +42,6 @@ def hits(plan: Plan, role: str, site: str, nth: int) -> dict[int, Fault]:
     return {n: f for n, f in faults if f.site == site and concerns(f, role) and _occurs(plan, n, role, nth)}
 
 
-def watches(plan: Plan, role: str, site: str, nth: int) -> dict[int, Fault]:
-    """Return the faults that exchange a tensor of a later call of ``site`` by ``role`` for one of its ``nth`` call."""
-    faults = plan.at("call").items()
-    kept = {n: f for n, f in faults if f.site == site and f.change == "other" and concerns(f, role)}
-    return {n: f for n, f in kept.items() if f.nth is None or nth < f.nth}
-
-
 def concerns(fault: Fault, role: str) -> bool:
     """Whether the fault applies to calls by this role."""
     return role in fault.roles if fault.roles is not None else fault.role in (None, role)
@@ -72,7 +65,6 @@ class Envelope:
     """The faults that travel with a call. ``asynchronous``: the function answers with a future of its own.
 
     ``counts``: the call's number at each of its sites; ``flight``: the key of a call in flight, otherwise empty;
-    ``watched``: the faults that do not hit this call, but will exchange a tensor of a later call for one of this;
     ``seed``: the plan's.
     """
 
@@ -82,7 +74,6 @@ class Envelope:
     nth: int
     asynchronous: bool
     counts: Mapping[str, int] = field(default_factory=dict)
-    watched: Mapping[int, Fault] = field(default_factory=dict)
     seed: int = 0
     flight: str = ""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, NoReturn
 
 import torch
@@ -18,12 +17,6 @@ def failing(result: Any, error: Exception) -> tuple[Any, Exception | None]:
         raise error
 
     return (result.then(fail), None) if is_future(result) else (None, error)
-
-
-def unless_failed(done: Any, action: Callable[[Any], None]) -> None:
-    """Run the action on the value of a completed future, unless that holds an error."""
-    with suppress(Exception):  # the function's own error, which its caller gets
-        action(done.value())
 
 
 def is_future(value: object) -> bool:
