@@ -21,7 +21,7 @@ import measure
 import torch.distributed.rpc as rpc
 
 from faults import leaks
-from faults.cli.options import tutorial_of
+from faults.cli.tutorial_target import tutorial_of
 from faults.plan import Plan
 from faults.run.runs import run, scope
 
@@ -71,7 +71,7 @@ def calls(name: str, count: int, *, record: bool) -> dict[bool, list[float]]:
 
 def tutorial(name: str, *, traced: bool) -> float:
     """Return the seconds of one healthy run."""
-    subject, _ = tutorial_of("run", "", [name])
+    subject = tutorial_of("run", "", [name], ())[0].subject
     with tempfile.TemporaryDirectory() as folder:
         found, judgement = run(subject, Plan(), folder, recorded=True, trace=traced)
     assert judgement.passed, judgement

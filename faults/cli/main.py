@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from faults.cli.commands import COMMANDS, FOR_SCRIPTS, module_of
+from faults.cli.commands import COMMANDS, WITH_TARGETS, modules_of
 from faults.cli.options import script_of
 from faults.inject.network.network import NetworkError
 from faults.ledger.record import RecordError
@@ -71,11 +71,11 @@ def main(arguments: Sequence[str]) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     """Import the module of a command, and run its `main`. Raises BadInput: there is no such command."""
-    module = module_of(arguments)
-    if module is None:
+    modules = modules_of(arguments)
+    if not modules:
         raise BadInput(f"unknown command {arguments[0]!r}, wanted one of {', '.join(COMMANDS)}")
-    words: tuple[list[str], ...] = (list(arguments[1:]),)
-    if module in FOR_SCRIPTS.values():
-        words = script_of(arguments[1:]) or words
-    status: int = import_module(module).main(*words)
+    words: tuple[list[str] | None, ...] = (list(arguments[1:]),)
+    if arguments[0] in WITH_TARGETS:
+        words = script_of(arguments[1:]) or (*words, None)
+    status: int = import_module(modules[0]).main(*words)
     return status

@@ -1,101 +1,150 @@
-"""Run a target again and again: a tutorial, or a program of the user's own."""
+"""What a command of ``python -m faults`` runs: its target, a tutorial or a program of the user's own."""
 
 from __future__ import annotations
 
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from faults.cli.options import BOUND, DEADLINE_OF_SWEEP, OF_RESULTS, Option, results_of
-from faults.judge.bound import MARGIN, lasting
+from faults.cli.options import Option, only_theirs, parser_of, results_of, startable
+from faults.judge.bound import turn_of
 from faults.judge.rules import Judgement
 from faults.ledger.record import Run
-from faults.plan.plan import Plan
-from faults.run.runs import Subject, bound_of, run
+from faults.ledger.run_files import RESULTS
+from faults.plan.plan import Plan, PlanError
 from faults.run.sweep import Runner, SweepFailed, healthy
-from faults.script.results import Results
+from faults.script.results import ERRORS, OUTPUT, Results
 from faults.script.script import run_script
+from reference.cli.options import BadInput
 
+# `record` or `healthy` of `faults.run.sweep`.
+First = Callable[[Runner, str, Path], Run]
 
-def repeated(
-    subject: Subject,
-    healthy: Run,
-    *,
-    deadline: float | None = None,
-    trace: bool = False,
-    expected: Sequence[str] = (),
-) -> Runner:
-    """Return what runs the subject under a plan. ``deadline``: seconds until a role that still runs is killed; by
-    default three times the healthy run's, the bound, and what the plan lasts; ``expected``: as for `run`."""
-    due = 3 * healthy.seconds + bound_of(subject) + MARGIN
-
-    def under(plan: Plan, place: Path) -> tuple[Run, Judgement]:
-        until = due + lasting(plan) if deadline is None else deadline
-        return run(subject, plan, place, deadline=until, trace=trace, expected=expected)
-
-    return under
-
-
-# Each run may take this many times as long as the healthy run, and at least so many seconds.
+# Each run of a program may take this many times as long as the healthy run, and at least so many seconds.
 TIMES, SECONDS = 10.0, 60.0
 
-OF_CHECKED_SCRIPTS: tuple[Option, ...] = (*OF_RESULTS, DEADLINE_OF_SWEEP, BOUND)
+
+class Target(Protocol):
+    """What a command runs."""
+
+    @property
+    def name(self) -> str:
+        """The name that reports have."""
+
+    def check(self, plan: Plan) -> None:
+        """Raise PlanError if a fault of the plan can never hit this target."""
+
+    def once(self, plan: Plan, place: Path) -> tuple[Run, Judgement]:
+        """Run it under the plan, or healthy if that has no faults."""
+
+    def again(self, place: Path, first: First) -> tuple[Run, Runner]:
+        """Run it without faults below ``place``. Return that run, and what then runs it under any plan.
+
+        Raises:
+            SweepFailed: it fails without faults, or its results differ from run to run.
+        """
+
+    def turn(self, healthy: Run) -> float:
+        """Return the seconds that a call waits for its turn in an `Order`."""
 
 
-def checked(
-    command: Sequence[str],
-    options: Any,
-    place: Path,
-    first: Callable[[Runner, str, Path], Run],
-    *,
-    trace: bool = False,
-) -> tuple[Run, Runner]:
-    """Run the program without faults, and return that run, and what runs the program under a plan.
+def target_of(
+    command: str,
+    about: tuple[str, str],
+    arguments: Sequence[str],
+    program: list[str] | None,
+    options: tuple[Sequence[Option], Sequence[Option]],
+) -> tuple[Target, Any]:
+    """Read a command line: its target, and the command's own options.
 
-    ``options``: those of `OF_CHECKED_SCRIPTS`; ``place``: the folder for the runs without faults; ``first``: `record`
-    or `healthy` of `faults.run.sweep`; ``trace``: trace RRefs and autograd contexts.
-
-    Raises:
-        SweepFailed: it fails without faults, or its results differ from run to run.
+    ``program``: the words after ``--script``, None for a tutorial; ``about`` and ``options``: those for a tutorial, and
+    those for a program.
     """
-    results = results_of(options)
-    run = partial(run_script, command, deadline=options.deadline, bound=options.bound, trace=trace)
-    found = _healthy(run, shlex.join(command), place, results, first)
-    run = partial(run, expected=options.expect_error)
-    patience = max(SECONDS, TIMES * found.seconds)
-    _tell(found, results, patience if options.deadline is None else options.deadline)
-    return found, partial(run, patience=patience, results=results.of(place / "healthy"))
+    if program is None:
+        from faults.cli.tutorial_target import tutorial_of  # here, because a program's commands need no torch
+
+        return tutorial_of(command, about[0], arguments, options[0])
+    parser = parser_of(
+        f"{command} ... --script my.py", f"{about[1]} All words after --script are the program's command.", *options[1]
+    )
+    given = parser.parse_args(arguments)
+    return ScriptTarget.of(startable(only_theirs(program, options[1])), given), given
 
 
-def with_healthy(run: Any, name: str, place: Path, results: Results) -> Results | None:
-    """Run the program without faults in ``place / "healthy"``, so that results can be compared with it, and so that a
-    check is tried before it convicts. Return what is checked from then on; None if nothing is.
+@dataclass(frozen=True)
+class ScriptTarget:
+    """A program of the user's own. The fields are the options of the commands that have them."""
 
-    Raises:
-        SweepFailed: it fails, or the check does.
-    """
-    if not results.wanted:
-        return None
-    healthy(partial(run, results=results), name, place / "healthy")
-    return results.of(place / "healthy")
+    command: Sequence[str]
+    results: Results
+    deadline: float | None
+    bound: float | None
+    trace: bool
+    expected: Sequence[str]
+
+    @classmethod
+    def of(cls, command: Sequence[str], options: Any) -> ScriptTarget:
+        """Make a target from a command's options. Raises BadInput: an option has no effect without another one."""
+        given = vars(options)
+        results = results_of(options) if "check" in given else Results()
+        trace, expected = given.get("leaks") == "trace", given.get("expect_error", ())
+        return cls(command, results, options.deadline, given.get("bound"), trace, expected)
+
+    @property
+    def name(self) -> str:
+        return shlex.join(self.command)
+
+    def check(self, plan: Plan) -> None:
+        if plan.at("network"):
+            raise PlanError("faults of a network need roles that are started by reference.world.launch, got a script")
+
+    def once(self, plan: Plan, place: Path) -> tuple[Run, Judgement]:
+        """Run it, after a healthy run if results are checked: so a check is tried before it convicts.
+
+        Raises:
+            BadInput: a healthy run was asked for, and to compare it with one.
+            SweepFailed: the healthy run fails, or the check does.
+        """
+        if self.results.compares and not plan.faults:
+            raise BadInput("--same-output and --same-file compare with a healthy run: wanted --plan, got --healthy")
+        results = self.results if self.results.wanted else None
+        if plan.faults and results is not None:
+            healthy(partial(self._run, results=results), self.name, place / "healthy")
+            results = results.of(place / "healthy")
+        found = self._run(plan, place, results=results, expected=self.expected)
+        _print_streams(place, results)
+        return found
+
+    def again(self, place: Path, first: First) -> tuple[Run, Runner]:
+        """Run it without faults; twice if its results are compared, because they have to be the same then."""
+        found = first(partial(self._run, results=self.results), self.name, place / "healthy")
+        results = self.results.of(place / "healthy")
+        if results.compares:
+            second, judgement = self._run(Plan(), place / "healthy-again", results=results)
+            if judgement.verdict != "equal":
+                why = second.difference if second.trace == "wrong" else judgement.verdict
+                raise SweepFailed(f"two healthy runs of {self.name} differ: {why} (--ignore leaves out what changes)")
+        patience = max(SECONDS, TIMES * found.seconds)
+        _tell(found, results, patience if self.deadline is None else self.deadline)
+        return found, partial(self._run, expected=self.expected, patience=patience, results=results)
+
+    def turn(self, healthy: Run) -> float:
+        return turn_of(healthy.timeline)
+
+    def _run(self, plan: Plan, place: Path, **how: Any) -> tuple[Run, Judgement]:
+        own: dict[str, Any] = {"deadline": self.deadline, "bound": self.bound, "trace": self.trace}
+        return run_script(self.command, plan, place, **own, **how)
 
 
-def _healthy(run: Any, name: str, place: Path, results: Results, first: Callable[[Runner, str, Path], Run]) -> Run:
-    """Run the program without faults; twice if its results are compared, because they have to be the same then.
-
-    Raises:
-        SweepFailed: it fails, calls nothing, or its results differ from run to run.
-    """
-    found = first(partial(run, results=results), name, place / "healthy")
-    if results.compares:
-        again, judgement = run(Plan(), place / "healthy-again", results=results.of(place / "healthy"))
-        if judgement.verdict != "equal":
-            why = again.difference if again.trace == "wrong" else judgement.verdict
-            raise SweepFailed(f"two healthy runs of {name} differ: {why} (--ignore leaves out what changes)")
-    return found
+def _print_streams(place: Path, results: Results | None) -> None:
+    """Print what the program has printed, if that went into files."""
+    if results is not None:
+        for name, stream in ((OUTPUT, sys.stdout), (ERRORS, sys.stderr)):
+            stream.write((place / RESULTS / name).read_text(errors="replace"))
 
 
 def _tell(healthy: Run, results: Results, deadline: float) -> None:

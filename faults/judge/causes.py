@@ -1,4 +1,7 @@
-"""Show how each role ended that did not return: when, by which chain of errors, and where that meets a fault."""
+"""Show how each role ended that did not return: when, by which chain of errors, and where that meets a fault.
+
+`without_effect` tells which faults fired and changed nothing that the ledgers can show.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 A role's *life* lasts from one start of its RPC to the next one in the same process; a role that is started again in
 another process has another life, too. Of a world of `launch` the launcher knows how each role ended. Of a script only
 the program waits for its processes, so the ledgers tell it, and the exit status that C wrote when no Python ran any
-more.
+more. `gaps` says what the record of the run lacks.
 """
 
 from __future__ import annotations

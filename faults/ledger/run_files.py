@@ -1,4 +1,4 @@
-"""Tell which files of a folder belong to a run, and let a new run take the place of an earlier one.
+"""Tell which files of a folder belong to a run, lock it, and let a new run take the place of an earlier one.
 
 The files of an earlier run wait in a folder of their own, and are put back if the new run fails before one of its
 roles has begun a ledger, or if the new run's launcher is killed. A launcher may be killed at any time, so that each

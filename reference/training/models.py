@@ -1,4 +1,4 @@
-"""The models that the batch-updating parameter server trains, drawn in float32 from a case's seed."""
+"""The models of the tutorials, drawn in float32 from a case's seed: whole ones, embeddings, and ResNet50 in halves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Place each tensor of a model on one of several servers: a rule on names and sizes, the same in every process."""
+"""Say where is computed and kept: a role's device, a twin's one thread, each tensor's server.
+
+The server of a tensor follows from names and sizes, by a rule that is the same in every process.
+"""
 
 from __future__ import annotations
 

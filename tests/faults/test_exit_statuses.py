@@ -17,8 +17,6 @@ from typing import Any
 import pytest
 
 from faults.cli.main import main
-from faults.cli.run_tutorial_command import run_of
-from faults.cli.sweep_tutorial_command import sweep_of
 from faults.judge.rules import exit_status
 from faults.ledger import record
 from faults.ledger.ledger import SCHEMA
@@ -31,6 +29,7 @@ from reference.outcome import Outcome
 from reference.system.interrupts import SIGNALS
 from reference.trace import Trace
 from tests.support import roles_subjects as plays
+from tests.support.targets import run_of, sweep_of
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 DROP = "Drop site=shop:pay role=till nth=1 side=reply"
@@ -220,19 +219,28 @@ def test_a_run_of_a_wrong_tutorial_gives_1(monkeypatch: pytest.MonkeyPatch, caps
     assert verdict(capsys.readouterr().out) == "wrong"
 
 
-def test_a_tutorial_that_is_not_healthy_is_neither_listed_nor_swept(
+def test_a_tutorial_that_is_not_healthy_is_not_swept(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The run that was not healthy is kept for the user."""
     monkeypatch.setattr(rpc_basics, "train_locally", wrong)
-    for command, within in (("list", ""), ("sweep", "healthy")):
-        assert main([command, "rpc_basics"]) == 2
-        out, err = capsys.readouterr()
-        assert out == ""
-        told, error = err.splitlines()
-        assert error.startswith("error: the healthy run of rpc_basics")
-        assert main(["check", f"{told.removeprefix('stored in ')}/{within}"]) == 1
-        assert verdict(capsys.readouterr().out) == "wrong"
+    assert main(["sweep", "rpc_basics"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    told, error = err.splitlines()
+    assert error.startswith("error: the healthy run of rpc_basics")
+    assert main(["check", f"{told.removeprefix('stored in ')}/healthy"]) == 1
+    assert verdict(capsys.readouterr().out) == "wrong"
+
+
+def test_list_of_a_tutorial_that_is_not_healthy_gives_its_verdict(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(rpc_basics, "train_locally", wrong)
+    assert main(["list", "rpc_basics"]) == 1
+    out = capsys.readouterr().out
+    assert verdict(out) == "wrong"
+    assert "plans, of which each makes one run" not in out
 
 
 def interrupting(case: rpc_basics.Case, replay: Trace | None = None) -> Trace:

@@ -16,8 +16,6 @@ from typing import Any
 import pytest
 
 from faults.cli.main import main
-from faults.cli.shrink_tutorial_command import shrink_of
-from faults.cli.sweep_tutorial_command import sweep_of
 from faults.ledger import Ledger
 from faults.ledger.run_files import renewed, reserved
 from faults.plan import Plan, PlanError
@@ -25,6 +23,7 @@ from faults.run.runs import Subject, prepared, run
 from faults.script.script import run_script
 from tests.support import roles_subjects as plays
 from tests.support.roles_plain import name
+from tests.support.targets import shrink_of, sweep_of
 
 PLAN = Plan.parse("seed=3; Duplicate site=shop:pay")
 BUSY = "a run is going on in .*: wanted a folder of its own for each run"

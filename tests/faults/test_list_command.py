@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.cli.calls_table import print_calls
+from faults.cli.list_command import print_calls
 from faults.cli.main import main
 from faults.ledger import Event, Timeline
 from faults.plan import Plan

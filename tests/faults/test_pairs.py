@@ -13,8 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from faults.cli.sweep_runs import in_part, run_cells
-from faults.cli.sweep_tutorial_command import sweep_of
+from faults.cli.sweep_command import in_part, run_cells
 from faults.judge.rules import Judgement
 from faults.ledger import Event, Timeline
 from faults.ledger.moments_seen import Calls
@@ -23,6 +22,7 @@ from faults.plan import Plan
 from faults.run.sweep import Call, Cell, Pair, Result, every_way, pairs_of
 from tests.support import roles_subjects as plays
 from tests.support.suite_runs import ROOT
+from tests.support.targets import sweep_of
 
 SCHEMA = json.loads((ROOT / "docs/faults/report.schema.json").read_text())
 F, G = "m:f", "m:g"

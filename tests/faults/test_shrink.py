@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from faults.cli.main import main
-from faults.cli.shrink_runs import report, shrink_plan
-from faults.cli.shrink_tutorial_command import shrink_of
+from faults.cli.shrink_command import report, shrink_plan
 from faults.judge.rules import Check, Judgement, judge
 from faults.ledger.ledger import Event, Timeline
 from faults.ledger.record import End, Run, read
@@ -24,6 +23,7 @@ from faults.run.shrink import Shrinker, fails_alike
 from faults.strategies import plans
 from reference.cli.options import BadInput
 from tests.support import roles_subjects as plays
+from tests.support.targets import shrink_of
 
 SITES = {"m:f": {"a": 3, "b": 2}, "m:g": {"a": 1}}
 DRAWN = plans(SITES, ["a", "b", "ps"], steps=3, max_faults=4, min_faults=1)

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from faults.cli.main import main
-from faults.cli.sweep_tutorial_command import sweep_of
 from faults.judge.rules import judge
 from faults.ledger.moments_seen import Calls, census
 from faults.ledger.record import Run
@@ -22,6 +21,7 @@ from faults.plan.fields import ENGINE_SITES
 from faults.run.runs import Subject, run
 from faults.run.sweep import INJECTIONS, Cell, Result, SweepFailed, every_way, record, sweep
 from tests.support import roles_subjects as plays
+from tests.support.targets import sweep_of
 
 SITES = {
     "m:f": Calls({"a": 3, "b": 2}, ("ps",)),

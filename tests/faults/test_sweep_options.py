@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from faults.cli.sweep_runs import asked, chosen, part
+from faults.cli.sweep_command import asked, chosen, part
 from faults.ledger.moments_seen import Calls
 from faults.run.sweep import INJECTIONS, ORDER, Cell, Unhurt, every_way
 

@@ -99,7 +99,7 @@ MUTANTS = (
     ),
     Mutant(
         "smallest-plan-without-its-middle",
-        "faults/cli/shrink_runs.py",
+        "faults/cli/shrink_command.py",
         '    print(printable(f"plan: {found.plan}"))',
         '    print(one_line(f"plan: {found.plan}"))',
         (f"{_OF_SHRINK}::test_the_smallest_plan_is_printed_whole",),
@@ -107,7 +107,7 @@ MUTANTS = (
     ),
     Mutant(
         "shrink-passes",
-        "faults/cli/shrink_runs.py",
+        "faults/cli/shrink_command.py",
         "    return exit_status(False)\n",
         "    return exit_status(True)\n",
         (f"{_OF_SHRINK}::test_a_till_that_pays_twice_needs_one_lost_answer",),
@@ -147,7 +147,7 @@ MUTANTS = (
     ),
     Mutant(
         "parts-of-cells-though-pairs",
-        "faults/cli/sweep_runs.py",
+        "faults/cli/sweep_command.py",
         "    return found if options.pairs else in_part(found, options)",
         "    return in_part(found, options)",
         (f"{_OF_PAIRS}::test_every_part_runs_all_cells_and_its_own_pairs",),

@@ -6,7 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _RESULTS, _OF_RESULTS = "faults/script/results.py", "tests/faults/test_results.py"
 _WAITS, _OF_WAITS = "faults/script/waits.py", "tests/faults/test_waits.py"
-_OPTIONS, _OF_OPTIONS = "faults/cli/sweep_runs.py", "tests/faults/test_sweep_options.py"
+_OPTIONS, _OF_OPTIONS = "faults/cli/sweep_command.py", "tests/faults/test_sweep_options.py"
 _OF_REPORT = "tests/faults/test_json_report.py"
 _END, _OF_END = "faults/script/script.py", "tests/faults/test_outside_end.py"
 _FILE, _OF_FILE = "faults/script/results.py", "tests/faults/test_same_file.py"
@@ -94,7 +94,7 @@ MUTANTS = (
     ),
     Mutant(
         "a-budget-for-each-round",
-        "faults/cli/sweep_runs.py",
+        "faults/cli/sweep_command.py",
         '"spent": time.monotonic() - begun',
         '"spent": 0.0',
         ("tests/faults/test_pairs.py::test_a_budget_may_end_among_the_pairs",),

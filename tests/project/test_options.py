@@ -13,7 +13,7 @@ import pytest
 
 import faults.cli.main
 import reference.cli.main
-from faults.cli.commands import COMMANDS, FOR_SCRIPTS, FOR_TUTORIALS
+from faults.cli.commands import COMMANDS, WITH_TARGETS
 from reference import TUTORIALS, load
 from reference.cli.main import COMMANDS as OF_REFERENCE
 
@@ -59,9 +59,9 @@ def row_of(words: Sequence[str]) -> str:
 # `conform` is several commands, which its own help names.
 CONFORM = re.findall(r"python -m reference conform (\w+)", help_of(["reference", "conform"]))
 LINES: list[tuple[str, ...]] = [
-    *(("faults", command, name) for command in FOR_TUTORIALS for name in TUTORIALS),
-    *(("faults", command, "--script") for command in FOR_SCRIPTS),
-    *(("faults", command) for command in COMMANDS if command not in FOR_TUTORIALS),
+    *(("faults", command, name) for command in WITH_TARGETS for name in TUTORIALS),
+    *(("faults", command, "--script") for command in WITH_TARGETS),
+    *(("faults", command) for command in COMMANDS if command not in WITH_TARGETS),
     *(("reference", "run", name) for name in TUTORIALS),
     *(("reference", command) for command in OF_REFERENCE if command not in ("run", "conform")),
     *(("reference", "conform", command) for command in CONFORM),

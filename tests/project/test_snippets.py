@@ -96,9 +96,7 @@ def test_a_command_line_is_accepted(
         monkeypatch.setattr(f"reference.cli.{place}", started)
     for place in ("run_suite", "judge_suite"):
         monkeypatch.setattr(f"reference.cli.conform_command.{place}", started)
-    for place in ("run_tutorial_command.run", "run_script_command.run_script", "sweep_tutorial_command.record"):
-        monkeypatch.setattr(f"faults.cli.{place}", started)
-    for place in ("list_tutorial_command.record", "list_script_command.run_script", "targets.run_script"):
+    for place in ("tutorial_target.run", "targets.run_script"):
         monkeypatch.setattr(f"faults.cli.{place}", started)
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)

@@ -1,20 +1,34 @@
-"""Make a failing plan smaller by runs of a program, and report the smallest plan."""
+"""Run ``shrink`` of ``python -m faults``: make a plan smaller under which a target fails, and report the smallest."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from faults.cli.options import DIR, EXPECT, LEAKS, PLAN, Option, read_plan, seconds
-from faults.cli.reports import REPORTS, write_run
+from faults.cli.options import (
+    BOUND,
+    DEADLINE,
+    DEADLINE_OF_SWEEP,
+    DIR,
+    EXPECT,
+    LEAKS,
+    OF_RESULTS,
+    PLAN,
+    Option,
+    read_plan,
+    seconds,
+)
+from faults.cli.reports import REPORTS, check_reports, stored, write_run
+from faults.cli.targets import Target, target_of
 from faults.judge.rules import exit_status
 from faults.ledger import record
-from faults.ledger.run_files import remove_numbered
+from faults.ledger.run_files import remove_numbered, reserved
 from faults.plan.places import shown
 from faults.plan.plan import Plan, PlanError
 from faults.run.shrink import Shrinker, Trial
-from faults.run.sweep import Runner
+from faults.run.sweep import Runner, healthy
 from reference.cli.options import BadInput
 from reference.system.text import one_line, printable
 
@@ -26,6 +40,30 @@ OF_SHRINKS: tuple[Option, ...] = (
     EXPECT,
     *REPORTS,
 )
+
+
+_ABOUT = (
+    "Run a tutorial under a plan that makes it fail, then under smaller plans, as long as it fails in the same way, "
+    "and print the smallest one.",
+    "Run a program of your own under a plan that makes it fail, then under smaller plans, as long as it fails in the "
+    "same way, and print the smallest one.",
+)
+_OPTIONS = ((*OF_SHRINKS, DEADLINE), (*OF_RESULTS, DEADLINE_OF_SWEEP, BOUND, *OF_SHRINKS))
+
+
+def main(arguments: Sequence[str], program: list[str] | None) -> int:
+    """Run the command for a tutorial, or for the program of these words, and return its exit status."""
+    target, options = target_of("shrink", _ABOUT, arguments, program, _OPTIONS)
+    return shrink_target(target, failing_plan(options), options)
+
+
+def shrink_target(target: Target, plan: Plan, options: Any) -> int:
+    """Shrink the plan for any target, and return the exit status. ``options``: those of `OF_SHRINKS`."""
+    check_reports(options)
+    target.check(plan)
+    with stored(options.dir) as (place, passed), reserved(place):
+        _, run = target.again(place, healthy)
+        return shrink_plan(run, target.name, plan, place, options, passed)
 
 
 def failing_plan(options: Any) -> Plan:

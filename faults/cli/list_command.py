@@ -1,4 +1,4 @@
-"""Print what a healthy run calls and announces, and a plan for each."""
+"""Run ``list`` of ``python -m faults``: print what a healthy run calls and announces, and a plan for each."""
 
 from __future__ import annotations
 
@@ -7,12 +7,31 @@ from typing import Any
 
 from rich.table import Table
 
-from faults.cli.reports import console
+from faults.cli.options import DEADLINE_OF_COMMAND, DIR
+from faults.cli.reports import console, report, stored
+from faults.cli.targets import target_of
 from faults.ledger.ledger import Timeline
 from faults.ledger.moments_seen import Calls, Moments, census, moments_seen
 from faults.plan.fields import refusal_at_engine_site
-from faults.plan.plan import Fault, PlanError
+from faults.plan.plan import Fault, Plan, PlanError
 from reference.system.text import one_line
+
+_ABOUT = (
+    "List the RPC calls of a healthy run.",
+    "Run a program of your own once without faults, and list what it calls and announces, with a plan for each.",
+)
+
+
+def main(arguments: Sequence[str], program: list[str] | None) -> int:
+    """Run the command for a tutorial, or for the program of these words, and return its exit status."""
+    target, options = target_of("list", _ABOUT, arguments, program, ((DIR,), (DIR, DEADLINE_OF_COMMAND)))
+    with stored(options.dir) as (place, passed):
+        found, judgement = target.once(Plan(), place)
+        passed.append(judgement.passed)
+        if judgement.passed is not True:
+            return report(found, judgement)
+        print_calls(found.name, found.timeline)
+    return 0
 
 
 def print_calls(name: str, timeline: Timeline) -> None:

@@ -1,4 +1,4 @@
-"""Run the chosen cells of a sweep, then pairs of them, show how far it is, and print its tables."""
+"""Run ``sweep`` of ``python -m faults``: the chosen cells of a target, then pairs of them, as tables of verdicts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from zlib import crc32
 
 from rich.table import Table
 
-from faults.cli.options import DIR, EXPECT, Option, seconds
+from faults.cli.options import BOUND, DEADLINE_OF_SWEEP, DIR, EXPECT, OF_RESULTS, Option, seconds
 from faults.cli.progress_bar import countdown
-from faults.cli.reports import REPORTS, console, write_sweep
+from faults.cli.reports import REPORTS, check_reports, console, stored, write_sweep
+from faults.cli.targets import Target, target_of
+from faults.judge.rules import exit_status
 from faults.ledger.moments_seen import census
 from faults.ledger.record import Run
-from faults.ledger.run_files import remove_numbered
+from faults.ledger.run_files import remove_numbered, reserved
 from faults.run.sweep import (
     CORRUPTIONS,
     INJECTIONS,
@@ -32,8 +34,10 @@ from faults.run.sweep import (
     Runner,
     Swept,
     Unhurt,
+    all_passed,
     every_way,
     pairs_of,
+    record,
     sweep,
 )
 from reference.cli.options import BadInput
@@ -99,6 +103,30 @@ OF_SWEEPS: tuple[Option, ...] = (
     EXPECT,
     *REPORTS,
 )
+
+
+_ABOUT = (
+    "Run a tutorial without faults to find its RPC call sites. Then run it once for each site, each kind of fault, and "
+    "the first and the last call.",
+    "Run a program of your own without faults to find its RPC call sites. Then run it once for each site, each kind of "
+    "fault, and the first and the last call, and check its results.",
+)
+_OPTIONS = (OF_SWEEPS, (*OF_RESULTS, DEADLINE_OF_SWEEP, BOUND, *OF_SWEEPS))
+
+
+def main(arguments: Sequence[str], program: list[str] | None) -> int:
+    """Run the command for a tutorial, or for the program of these words, and return its exit status."""
+    target, options = target_of("sweep", _ABOUT, arguments, program, _OPTIONS)
+    return sweep_target(target, options)
+
+
+def sweep_target(target: Target, options: Any) -> int:
+    """Sweep any target, and return the exit status. ``options``: those of `OF_SWEEPS`, None where not given."""
+    check_reports(options)
+    with stored(options.dir) as (place, passed), reserved(place):
+        healthy, run = target.again(place, record)
+        run_cells(run, healthy, place, options, target.turn(healthy), passed)
+    return exit_status(all_passed(passed))
 
 
 def chosen(every: Sequence[Cell], options: Any) -> list[Cell]:

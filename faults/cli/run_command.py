@@ -1,0 +1,36 @@
+"""Run ``run`` of ``python -m faults``: a target once, under a plan or healthy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from faults.cli.options import DEADLINE, DIR, EXPECT, HEALTHY, LEAKS, OF_RESULTS, OF_SCRIPTS, PLAN, plan_of
+from faults.cli.reports import REPORTS, check_reports, report, stored, write_run
+from faults.cli.targets import Target, target_of
+from faults.plan.plan import Plan
+
+_ABOUT = (
+    "Run a tutorial once, under a plan or healthy, and judge the run.",
+    "Run a program of your own once, under a plan or healthy, and judge the run.",
+)
+_OPTIONS = (
+    (PLAN, HEALTHY, DIR, DEADLINE, LEAKS, EXPECT, *REPORTS),
+    (*OF_SCRIPTS, *OF_RESULTS, *REPORTS),
+)
+
+
+def main(arguments: Sequence[str], program: list[str] | None) -> int:
+    """Run the command for a tutorial, or for the program of these words, and return its exit status."""
+    target, options = target_of("run", _ABOUT, arguments, program, _OPTIONS)
+    return run_target(target, plan_of(options), options)
+
+
+def run_target(target: Target, plan: Plan, options: Any) -> int:
+    """Run any target, and return the exit status. ``options``: `dir` and `REPORTS`; None if not given."""
+    check_reports(options)
+    with stored(options.dir) as (place, passed):
+        found, judgement = target.once(plan, place)
+        passed.append(judgement.passed)
+        write_run(options, found, judgement, place)
+        return report(found, judgement)

@@ -1,0 +1,99 @@
+"""A tutorial as the target of a command: its name and case are read, and it is run with its twin to judge it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from faults.cli.commands import WITH_TARGETS
+from faults.cli.options import SCRIPT, Option, parser_of
+from faults.cli.targets import First
+from faults.judge.bound import MARGIN, lasting
+from faults.judge.rules import Judgement
+from faults.ledger.record import Run
+from faults.plan.plan import Plan
+from faults.run.runs import Subject, bound_of, check_roles, of_tutorial, run
+from faults.run.sweep import Runner
+from reference.cli.options import BadInput, add_case_options, known
+from reference.verify.verify import quick
+
+# Seconds that a tutorial's roles wait for each other. Short, because most runs here lose a role or a message.
+TIMEOUT = 3.0
+
+
+@dataclass(frozen=True)
+class TutorialTarget:
+    """A tutorial, or any other subject. The fields are the options of the commands that have them."""
+
+    subject: Subject
+    deadline: float | None
+    trace: bool
+    expected: Sequence[str]
+
+    @classmethod
+    def of(cls, subject: Subject, options: Any) -> TutorialTarget:
+        """Make a target from a command's options."""
+        given = vars(options)
+        return cls(subject, given.get("deadline"), given.get("leaks") == "trace", given.get("expect_error", ()))
+
+    @property
+    def name(self) -> str:
+        return self.subject.name
+
+    def check(self, plan: Plan) -> None:
+        check_roles(plan, list(self.subject.roles))
+
+    def once(self, plan: Plan, place: Path) -> tuple[Run, Judgement]:
+        how: dict[str, Any] = {"trace": self.trace, "expected": self.expected, "deadline": self.deadline}
+        return run(self.subject, plan, place, **how, recorded=True)
+
+    def again(self, place: Path, first: First) -> tuple[Run, Runner]:
+        """Run it without faults. A role that still runs after three times that run's seconds, the bound, and what a
+        plan lasts, is killed, unless another deadline is given."""
+        healthy_run = partial(run, self.subject, recorded=True, trace=self.trace)
+        found = first(healthy_run, self.name, place / "healthy")
+        due = 3 * found.seconds + bound_of(self.subject) + MARGIN
+
+        def under(plan: Plan, place: Path) -> tuple[Run, Judgement]:
+            until = due + lasting(plan) if self.deadline is None else self.deadline
+            return run(self.subject, plan, place, deadline=until, trace=self.trace, expected=self.expected)
+
+        return found, under
+
+    def turn(self, healthy: Run) -> float:
+        return self.subject.timeout
+
+
+def tutorial_of(
+    command: str, about: str, arguments: Sequence[str], more: Sequence[Option]
+) -> tuple[TutorialTarget, Any]:
+    """Read the tutorial's name, the options of its case, and the command's own options (``more``)."""
+    name = _name_of_tutorial(command, arguments)
+    parser = parser_of(f"{command} {name}", f"{about} For a program of your own: `{command} --help --script`.", *more)
+    own = {option.lstrip("-").replace("-", "_") for option, _ in more}
+    add_case_options(parser, quick(name, timeout=TIMEOUT))
+    options = vars(parser.parse_args(arguments[1:]))
+    chosen = argparse.Namespace(**{key: options.pop(key) for key in own})
+    given = {key: value for key, value in options.items() if value is not None}
+    return TutorialTarget.of(of_tutorial(quick(name, **{"timeout": TIMEOUT, **given})), chosen), chosen
+
+
+def _name_of_tutorial(command: str, arguments: Sequence[str]) -> str:
+    """Return the tutorial that stands first. Raises BadInput: none does; SystemExit: ``--help`` was printed."""
+    if arguments and arguments[0] in ("-h", "--help"):
+        print(f"usage: python -m faults {command} NAME [options]; `{command} NAME --help` lists a tutorial's options")
+        if command in WITH_TARGETS:
+            usage = f"{command} [options] {SCRIPT} my.py"
+            print(f"       python -m faults {usage}; `{command} --help {SCRIPT}` lists those options")
+        raise SystemExit(0)
+    if not arguments or arguments[0].startswith("-"):
+        raise BadInput(f"{command} what? wanted a tutorial's name first, got {' '.join(arguments) or 'nothing'}")
+    if command in WITH_TARGETS and arguments[0].endswith(".py"):
+        raise BadInput(
+            f"{arguments[0]} is no tutorial: wanted `{command} ... {SCRIPT} {arguments[0]}` for a program of your own"
+        )
+    return known(arguments[0])
