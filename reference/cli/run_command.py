@@ -25,7 +25,7 @@ from reference.outcome import WorldError
 from reference.system.text import one_line, printable, shown
 from reference.trace.case import Case, listed
 from reference.trace.trace import Trace, TraceError
-from reference.verify.verify import culprits, prove, trace_of
+from reference.verify.verify import RIGHT, culprits, judged, prove, trace_of
 from reference.world.launcher import launch
 from reference.world.torchrun import number_in, run_rank
 
@@ -40,17 +40,17 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     name = known(arguments[0])
     options = vars(_run_parser(name).parse_args(arguments[1:]))
-    save, deadline = options.pop("save"), options.pop("deadline")
+    save, deadline, verifies = (options.pop(key) for key in ("save", "deadline", "verify"))
     chosen = {key: options.pop(key) for key in table_options(name)}
     given = {key: value for key, value in options.items() if value is not None}
     under_torchrun = "RANK" in os.environ and "WORLD_SIZE" in os.environ
     if given.get("arithmetic") == "exact":
         scaled = fitted(name, given, world_size()) if under_torchrun else given
         given = {**load(name).Case.EXACT, **scaled}  # fields that the user does not set get values that fit
-    grid = table_of(name, given, chosen, save, deadline)
+    grid = table_of(name, given, chosen, save, verifies, deadline)
     if grid is not None:
         return run_table(name, grid, chosen["picture"] or f"{name}.png", deadline)
-    if save is None:
+    if save is None and not verifies:
         given.setdefault("record", "ends")  # nobody will see what the steps in between record
     if under_torchrun:
         given = fitted(name, given, world_size())
@@ -59,7 +59,8 @@ def run(arguments: Sequence[str]) -> int:
     if save is not None:
         check_writable(save)
     prove(case)
-    return _run_rank(case, save, deadline) if under_torchrun else _run_here(case, save, deadline)
+    run_case = _run_rank if under_torchrun else _run_here
+    return run_case(case, save, verifies, deadline)
 
 
 def _run_parser(name: str) -> Parser:
@@ -70,6 +71,7 @@ def _run_parser(name: str) -> Parser:
     )
     add_case_options(parser, load(name).Case(), saves=True)
     parser.add_argument("--save", metavar="FILE", help="save the trace there, as safetensors (default: not saved)")
+    parser.add_argument("--verify", action="store_true", help="compare the run with its twin; status 1 if it is wrong")
     limit = "seconds for the whole run; under torchrun, for the shutdown (default: 3600)"
     parser.add_argument("--deadline", type=float, default=3600.0, metavar="X", help=limit)
     if name in TIMINGS:
@@ -95,7 +97,7 @@ def world_size() -> int:
     return size
 
 
-def _run_here(case: Case, save: str | None, deadline: float) -> int:
+def _run_here(case: Case, save: str | None, verifies: bool, deadline: float) -> int:
     roles = load(case.tutorial()).roles(case)
     start = time.monotonic()
     with (
@@ -110,10 +112,11 @@ def _run_here(case: Case, save: str | None, deadline: float) -> int:
         report_failure(case.tutorial(), culprits(outcomes), logs)
         return 1
     print(f"{case.tutorial()}: {len(roles)} roles, {case.steps} steps in {time.monotonic() - start:.1f} s")
-    return _finish(trace, save)
+    return _finish(trace, save, verifies)
 
 
-def _finish(trace: Trace, save: str | None) -> int:
+def _finish(trace: Trace, save: str | None, verifies: bool) -> int:
+    """Print the losses, save the trace, compare it with its twin. Return the exit status."""
     losses = trace.losses()
     if losses:
         print(f"  mean loss {losses[0]:.6g} at the first step, {losses[-1]:.6g} at the last")
@@ -124,10 +127,17 @@ def _finish(trace: Trace, save: str | None) -> int:
             print(one_line(f"error: training succeeded, but {save} cannot be written: {error}"), file=sys.stderr)
             return 1
         print(f"saved {len(trace.tensors)} tensors to {printable(save)}")
-    return 0
+    return _verify(trace) if verifies else 0
 
 
-def _run_rank(case: Case, save: str | None, deadline: float) -> int:
+def _verify(trace: Trace) -> int:
+    difference, verdict, explanation = judged(trace)
+    for line in (f"{verdict}: {difference}", *explanation):
+        print(one_line(line))
+    return 0 if verdict in RIGHT else 1
+
+
+def _run_rank(case: Case, save: str | None, verifies: bool, deadline: float) -> int:
     """Play this rank's role. After a failure, skip the interpreter's own shutdown: a live RPC agent can block it."""
     try:
         with watch(f"rank {os.environ['RANK']}", logged=True):
@@ -139,5 +149,5 @@ def _run_rank(case: Case, save: str | None, deadline: float) -> int:
         os._exit(1)
     if isinstance(value, Trace):
         print(f"{case.tutorial()}: {os.environ['WORLD_SIZE']} roles, {case.steps} steps")
-        return _finish(value, save)
+        return _finish(value, save, verifies)
     return 0

@@ -288,7 +288,7 @@ def table_options(name: str) -> list[str]:
 
 
 def table_of(
-    name: str, given: Mapping[str, Any], chosen: Mapping[str, Any], save: str | None, deadline: float
+    name: str, given: Mapping[str, Any], chosen: Mapping[str, Any], save: str | None, verifies: bool, deadline: float
 ) -> TimingGrid | None:
     """Make the table that is asked for, with all its cases; None for a plain run."""
     if name not in TIMINGS:
@@ -299,8 +299,9 @@ def table_of(
         if picture is not None:
             raise BadInput("--picture is for a table of several runs, got options for one run")
         return None
-    if save is not None:
-        raise BadInput("--save is for one run, got options for a table of several")
+    if save is not None or verifies:
+        option = "--verify" if verifies else "--save"
+        raise BadInput(f"{option} is for one run, got options for a table of several")
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
         raise BadInput("a table of several runs starts its own processes: wanted it without torchrun")
     if not drawable(picture or f"{name}.png"):

@@ -97,6 +97,9 @@ CASES_LONG: dict[str, tuple[Mapping[str, Any], ...]] = {
 # The deadline of one world in seconds.
 DEADLINE = 600.0
 
+# The verdicts of a run that is right.
+RIGHT = ("equal", "within bound")
+
 
 @dataclass(frozen=True)
 class Row:
@@ -111,7 +114,7 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        return self.verdict in ("equal", "within bound")
+        return self.verdict in RIGHT
 
 
 def case_of(name: str, given: Mapping[str, Any]) -> Case:
@@ -267,19 +270,22 @@ def verify(case: Case, on_progress: Progress | None = None, *, goal: bool = Fals
         return Row(case, len(roles), seconds, "; ".join(f"{n} {o}" for n, o in culprits(outcomes).items()), "failed")
     if not run.case.same_result_as(case):
         return Row(case, len(roles), seconds, f"the trace is of another case: {run.case}", "wrong")
-    difference, verdict = judge(run, module.train_locally)
-    explanation = explained(run, module.train_locally) if verdict == "wrong" else ()
+    difference, verdict, explanation = judged(run)
     if goal:
         difference, verdict = _with_goal(run, (difference, verdict))
     return Row(case, len(roles), seconds, difference, verdict, explanation)
 
 
-def explained(run: Trace, train_locally: Callable[..., Trace]) -> Sequence[str]:
-    """Explain how a run differs from its twin, one line each; nothing if the twin cannot replay it."""
+def judged(run: Trace) -> tuple[str, str, Sequence[str]]:
+    """Judge a run of a tutorial. Return `judge`'s difference and verdict, and if it is wrong, `explain`'s lines."""
+    train_locally = load(run.case.tutorial()).train_locally
+    difference, verdict = judge(run, train_locally)
+    if verdict != "wrong":
+        return difference, verdict, ()
     try:
-        return explain(run.tensors, train_locally(run.case, run)).lines
-    except TraceError:
-        return ()
+        return difference, verdict, explain(run.tensors, train_locally(run.case, run)).lines
+    except TraceError:  # the twin cannot replay it
+        return difference, verdict, ()
 
 
 def cases(names: list[str], *, small: bool = False) -> list[Case]:

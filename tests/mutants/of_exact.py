@@ -202,8 +202,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "run-without-proof",
         "reference/cli/run_command.py",
-        "    prove(case)\n    return _run_rank",
-        "    return _run_rank",
+        "    prove(case)\n    run_case",
+        "    run_case",
         ("tests/reference/test_cli.py::test_bad_input_is_one_line_with_status_2",),
         "an exact case that is none is trained and saved",
     ),

@@ -602,6 +602,22 @@ MUTANTS = (
         "`python -m reference run` leaves its roles where any process reaches them",
     ),
     Mutant(
+        "a-verified-run-that-is-wrong-gives-0",
+        "reference/cli/run_command.py",
+        "return 0 if verdict in RIGHT else 1",
+        "return 0",
+        ("tests/reference/test_cli.py::test_a_wrong_run_is_explained_and_gives_1",),
+        "`python -m reference run --verify` prints that the run is wrong, and its status is 0",
+    ),
+    Mutant(
+        "a-verified-run-has-its-ends-only",
+        "reference/cli/run_command.py",
+        "if save is None and not verifies:",
+        "if save is None:",
+        ("tests/reference/test_cli.py::test_a_run_is_verified_with_every_step",),
+        "`python -m reference run --verify` compares the last step's parameters, and no step before",
+    ),
+    Mutant(
         "faults-run-is-reached-from-outside",
         "faults/run/runs.py",
         "isolated=subject.isolated, ",

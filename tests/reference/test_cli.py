@@ -476,6 +476,25 @@ def test_a_real_run_saves_what_the_twin_computes(tmp_path: Path, capsys: pytest.
     ]
 
 
+def test_a_run_is_verified_with_every_step(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "parameter_server", "--steps", "3", "--workers", "2", "--verify"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "equal: bits equal in 33 tensors"
+
+
+def test_a_wrong_run_is_explained_and_gives_1(
+    world: FakeWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The run has twice the reference's first gradient. It is saved all the same."""
+    trace = train_locally(parameter_server.Case(steps=2))
+    trace.tensors["0000/gradient/weight"] *= 2
+    world.outcomes = {"ps": Returned(trace), "worker1": Returned()}
+    assert main(["run", "parameter_server", "--steps", "2", "--verify"]) == 1
+    verdict, *explanation = capsys.readouterr().out.splitlines()[-4:]
+    assert verdict.startswith("wrong: ")
+    assert "0000/gradient/weight" in verdict
+    assert any("First difference: step 0000, gradient" in line for line in explanation)
+
+
 # verify
 
 

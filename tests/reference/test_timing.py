@@ -107,6 +107,7 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatc
         ("--compare-batching --observers 3", "--observers cannot be given with --compare-batching"),
         ("--compare-batching --no-batch", "--batch cannot be given with --compare-batching"),
         ("--compare-batching --save x", "--save is for one run"),
+        ("--compare-batching --verify", "--verify is for one run"),
         ("--compare-batching --deadline 0", "a deadline is a positive number"),
         ("--compare-batching --picture x.txt", "cannot draw x.txt"),
         ("--compare-batching --picture no/x.png", "cannot write no/x.png: No such file or directory"),
