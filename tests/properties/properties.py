@@ -21,8 +21,7 @@ from faults.plan import Plan
 from faults.run.runs import prepared
 from reference import load
 from reference.trace import Case, Trace, TraceError, compare
-from reference.verify import judge
-from reference.verify.verify import explained
+from reference.verify import judge, verify
 from reference.world import World, launch
 from tests.properties import cases
 from tests.support import roles_idle
@@ -146,8 +145,8 @@ def judged(trace: Trace) -> tuple[str, str]:
 def assert_equal(world: World, case: Case) -> Trace:
     """Run it there; bits must be the twin's."""
     trace = run_in(world, case)
-    verdict, difference = judged(trace)
-    assert verdict == "equal", "\n".join((difference, *explained(trace, load(case.tutorial()).train_locally)))
+    difference, verdict, explanation = verify.judged(trace)
+    assert verdict == "equal", "\n".join((difference, *explanation))
     return trace
 
 
