@@ -32,7 +32,6 @@ from torch import nn, optim
 from reference.roles import Roles, numbered
 from reference.rpc.episode_steps import EpisodeFailed, EpisodeSteps
 from reference.rpc.handle import Handle, handle_of, local_value
-from reference.rpc.once import Once
 from reference.trace.case import flag, number, text
 from reference.trace.trace import Recorder, Trace
 from reference.training import cartpole
@@ -72,19 +71,13 @@ class Observer:
         self.id = numbered("observer", case.observers).index(name)
         self.env = cartpole.seeded_environment(case.env, case.seed, name)  # the only seed; resets go on from it (S2.24)
         self.select_action: Callable[..., Any] = Agent.select_action_batch if case.batch else Agent.select_action
-        self.episodes = Once[tuple[torch.Tensor, int]]()
 
-    def run_episode(self, agent_rref: Handle, episode: int, n_steps: int) -> tuple[torch.Tensor, int]:
+    def run_episode(self, agent_rref: Handle, n_steps: int) -> tuple[torch.Tensor, int]:
         """Play one episode. Returns discounted rewards (n_steps,), and the length of the first start.
-
-        ``episode`` counts from 1: a call that arrives twice plays once and gets the same answer.
 
         Raises:
             RuntimeError: the agent refused or failed, or is gone.
         """
-        return self.episodes.run(episode, lambda: self._play(agent_rref, n_steps))
-
-    def _play(self, agent_rref: Handle, n_steps: int) -> tuple[torch.Tensor, int]:
         # With the handle at every step, and its owner's name, there would be 3 % fewer steps per second.
         owner, agent = rpc.get_worker_info(agent_rref.owner()), agent_rref.number
         (state, _), ep_reward, limit = self.env.reset(), n_steps, self.case.reply_timeout  # S2.30: not a constant
@@ -125,7 +118,6 @@ class Agent:
         self.rngs = cartpole.ObserverRngs(case.seed, self.observers, case.dropout, case.torch_dtype)
         self.states = np.zeros((case.observers, 1, cartpole.sizes_of(case.env)[0]), dtype=case.dtype)
         self.lock = threading.Lock()
-        self.episode = 0
 
     @staticmethod
     def select_action(agent: int, ob_id: int, state: np.ndarray[Any, Any]) -> int:
@@ -174,7 +166,7 @@ class Agent:
         with closing(self.steps):
             futs = {
                 # Without a limit (the default is 60 s, S2.34), because an observer's silence has one.
-                name: ob_rref.rpc_async(timeout=0).run_episode(self.agent_rref, self.episode, n_steps)
+                name: ob_rref.rpc_async(timeout=0).run_episode(self.agent_rref, n_steps)
                 for name, ob_rref in self.ob_rrefs.items()
             }
             rets = self.steps.wait_all(futs)
@@ -189,7 +181,6 @@ class Agent:
     def begin(self, n_steps: int) -> None:
         """Forget the last episode's steps, and expect the next one's."""
         case = self.case
-        self.episode += 1
         self.saved = SavedActions(self.rngs.episode(n_steps), case.batch)
         self.steps = EpisodeSteps[list[int]](self.observers, n_steps, case.timeout, AgentFailed, together=case.batch)
 

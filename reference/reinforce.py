@@ -14,7 +14,7 @@ and the parameters; and ``reward``: the worst observer's sum and its running ave
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -29,7 +29,6 @@ from torch.distributed.rpc import RRef
 
 from reference.roles import Roles, numbered
 from reference.rpc.liveness import Liveness
-from reference.rpc.once import Once
 from reference.rpc.remote_method import _call_method
 from reference.trace.case import number, text
 from reference.trace.trace import Recorder, Trace
@@ -70,32 +69,22 @@ class Observer:
         self.case = case
         self.rank = rank
         self.env = cartpole.seeded_environment(case.env, case.seed, f"observer{rank}")
-        self.episodes = Once[None]()
 
-    def run_episode(self, agent_rref: RRef[Any], episode: int, n_steps: int) -> None:
+    def run_episode(self, agent_rref: RRef[Any], n_steps: int) -> None:
         """Act until the environment ends or for ``n_steps`` steps, and report every reward to the agent.
-
-        ``episode`` counts from 1. A call that arrives twice plays only once.
 
         Raises:
             RuntimeError: the agent failed or is gone.
         """
-        self.episodes.run(episode, lambda: self._play(agent_rref, n_steps))
-
-    def _play(self, agent_rref: RRef[Any], n_steps: int) -> None:
+        # Both methods take the observer's rank, by which the agent knows who calls (S0.10, S0.11).
+        call_agent = partial(rpc.rpc_sync, agent_rref.owner(), _call_method, timeout=self.case.timeout)
         state, _ = self.env.reset()  # two values (0.8)
         for _ in range(n_steps):
-            action = self._ask(Agent.select_action, agent_rref, state)
+            action = call_agent(args=(Agent.select_action, agent_rref, self.rank, state))
             state, reward, terminated, truncated, _ = self.env.step(action)  # five values (0.9)
-            self._ask(Agent.report_reward, agent_rref, float(reward))
+            call_agent(args=(Agent.report_reward, agent_rref, self.rank, float(reward)))
             if terminated or truncated:
                 break
-
-    def _ask(self, method: Callable[..., Any], agent_rref: RRef[Any], *args: Any) -> Any:
-        """Call the agent, and tell it which observer calls (S0.10, S0.11)."""
-        return rpc.rpc_sync(
-            agent_rref.owner(), _call_method, args=(method, agent_rref, self.rank, *args), timeout=self.case.timeout
-        )
 
 
 class Agent:
@@ -117,23 +106,18 @@ class Agent:
         self.running_reward = 0.0
         self.liveness = Liveness(self.observers, case.timeout)
         self.records: dict[str, Record] = {}
-        self.episode = 0
 
     def select_action(self, ob_id: int, state: np.ndarray[Any, Any]) -> int:
         """Choose the action for the state (inputs,) of the observer with rank ``ob_id``, which calls this."""
         record = self._heard(ob_id)
-        if len(record.actions) > len(record.rewards):
-            return record.actions[-1]  # still without its reward: the same call came twice
         try:
             return act(self.policy, state, record)
         except Exception as error:  # the agent's fault, although an observer's call fails
             raise RuntimeError(f"the policy failed: {type(error).__name__}: {error}") from error
 
     def report_reward(self, ob_id: int, reward: float) -> None:
-        """Take the reward of that observer's last action; it calls this. A call that came twice counts once."""
-        record = self._heard(ob_id)
-        if len(record.rewards) < len(record.actions):
-            record.rewards.append(reward)
+        """Take the reward of that observer's last action; it calls this."""
+        self._heard(ob_id).rewards.append(reward)
 
     def _heard(self, ob_id: int) -> Record:
         """Note that an observer has called, and return its record."""
@@ -147,12 +131,11 @@ class Agent:
         Raises:
             ParticipantFailed: an observer failed or was silent, or the policy failed in its call. Says which observer.
         """
-        self.episode += 1
         self.records = {name: Record(rng.episode(n_steps)) for name, rng in self.rngs.items()}
         agent_rref: RRef[Any] = RRef(self)
         futs = {}
         for name, ob_rref in self.ob_rrefs.items():
-            args = (Observer.run_episode, ob_rref, agent_rref, self.episode, n_steps)
+            args = (Observer.run_episode, ob_rref, agent_rref, n_steps)
             # The call itself has no timeout, because silence has one.
             futs[name] = rpc.rpc_async(ob_rref.owner(), _call_method, args=args, timeout=0)
         self.liveness.gather(futs)

@@ -224,8 +224,8 @@ _AGENTS = (
     Mutant(
         "fall-not-rewarded",
         _ONE,
-        "self._ask(Agent.report_reward, agent_rref, float(reward))",
-        "self._ask(Agent.report_reward, agent_rref, 0.0 if terminated else float(reward))",
+        "(Agent.report_reward, agent_rref, self.rank, float(reward))",
+        "(Agent.report_reward, agent_rref, self.rank, 0.0 if terminated else float(reward))",
         _killers("reinforce-episodes"),
         "the step on which the pole falls earns nothing",
         also=(

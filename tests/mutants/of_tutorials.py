@@ -381,12 +381,12 @@ MUTANTS = (
     Mutant(
         "last-reward-lost",
         "reference/reinforce.py",
-        "            self._ask(Agent.report_reward, agent_rref, float(reward))\n"
+        "            call_agent(args=(Agent.report_reward, agent_rref, self.rank, float(reward)))\n"
         "            if terminated or truncated:\n"
         "                break",
         "            if terminated or truncated:\n"
         "                break\n"
-        "            self._ask(Agent.report_reward, agent_rref, float(reward))",
+        "            call_agent(args=(Agent.report_reward, agent_rref, self.rank, float(reward)))",
         ("tests/project/test_promises.py::test_a_healthy_run_is_equal[reinforce]", f"{_QUICK}[reinforce]"),
         "the last step's reward is not reported",
     ),

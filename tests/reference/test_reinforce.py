@@ -17,9 +17,10 @@ import torch
 
 import reference.reinforce
 from reference.outcome import Outcome, Raised
-from reference.reinforce import Case, Observer, roles
+from reference.reinforce import Case, roles
 from reference.roles import numbered
 from reference.trace import CaseError, Trace
+from reference.training import cartpole
 from reference.training.agents import running_rewards
 from reference.training.cartpole import environment_seed, make_environment, normalized
 from reference.verify.verify import long_cases, verify
@@ -135,15 +136,22 @@ class Doomed:
     def __call__(self, role: str) -> None:
         if role != "observer2":
             return
-        ask, calls = Observer._ask, itertools.count(1)
+        made = cartpole.make_environment
 
-        def doomed(self_: Observer, *args: Any) -> Any:
-            if next(calls) == 6:
-                os.kill(os.getpid(), self.signal)
-                threading.Event().wait()  # the signal may take a moment
-            return ask(self_, *args)
+        def doomed_environment(name: str) -> Any:
+            env, calls = made(name), itertools.count(1)
+            step = env.step
 
-        Observer._ask = doomed  # type: ignore[method-assign]
+            def doomed_step(action: int) -> Any:
+                if next(calls) == 3:
+                    os.kill(os.getpid(), self.signal)
+                    threading.Event().wait()  # the signal may take a moment
+                return step(action)
+
+            env.step = doomed_step  # type: ignore[method-assign]
+            return env
+
+        cartpole.make_environment = doomed_environment
 
 
 def doomed(case: Case, number: int) -> Outcome:
