@@ -1,6 +1,7 @@
 """Train one agent with many observers of CartPole: it runs its policy once for all their states, or once for each.
 
-Source: seed 002, second half (batch-processing CartPole solver).
+Source: seed 002, second half (batch-processing CartPole solver). ``python -m reference run batch_reinforce
+--compare-batching`` prints the table of its ``main`` (S2.20).
 
 Roles: ``agent`` holds the policy, starts every episode and returns the trace; ``observer1`` … hold one environment
 each. An observer sends its state at every step, and the reply of that call is its action. With ``batch`` the call
@@ -26,12 +27,12 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed.rpc as rpc
-import torch.nn.functional as F
 from torch import nn, optim
 
+from reference import reinforce
 from reference.roles import Roles, numbered
 from reference.rpc.episode_steps import EpisodeFailed, EpisodeSteps
-from reference.rpc.handle import Handle, handle_of, local_value
+from reference.rpc.handle import Handle, handle_of
 from reference.trace.case import flag, number, text
 from reference.trace.trace import Recorder, Trace
 from reference.training import cartpole
@@ -44,23 +45,12 @@ from reference.training.training_case import TrainingCase
 # --- The lesson: policy, observer and agent --------------------------------------------------------------------------
 
 
-class Policy(nn.Module):
-    """Computes probabilities of actions. Dropout's factors are an argument, because each observer draws its own."""
+class Policy(reinforce.Policy):
+    """The policy of `reinforce`. In a batch it takes states (observers, 1, inputs), otherwise one (1, inputs)."""
 
     def __init__(self, inputs: int, actions: int, batch: bool = True) -> None:
-        super().__init__()
-        self.affine1 = nn.Linear(inputs, cartpole.HIDDEN)
-        self.affine2 = nn.Linear(cartpole.HIDDEN, actions)
+        super().__init__(inputs, actions)
         self.dim = 2 if batch else 1
-
-    def forward(self, x: torch.Tensor, dropout_mask: torch.Tensor | None = None) -> torch.Tensor:
-        """``x``: states (observers, 1, inputs), or one (1, inputs). ``dropout_mask``: the same with HIDDEN last."""
-        x = self.affine1(x)
-        if dropout_mask is not None:
-            x = x * dropout_mask
-        x = F.relu(x)
-        action_scores = self.affine2(x)
-        return F.softmax(action_scores, dim=self.dim)
 
 
 class Observer:
@@ -78,13 +68,12 @@ class Observer:
         Raises:
             RuntimeError: the agent refused or failed, or is gone.
         """
-        # With the handle at every step, and its owner's name, there would be 3 % fewer steps per second.
-        owner, agent = rpc.get_worker_info(agent_rref.owner()), agent_rref.number
-        (state, _), ep_reward, limit = self.env.reset(), n_steps, self.case.reply_timeout  # S2.30: not a constant
+        owner, limit = agent_rref.owner(), self.case.reply_timeout
+        (state, _), ep_reward = self.env.reset(), n_steps  # S2.30: not a constant
         rewards: list[float] = []
         start_step = 0
         for step in range(n_steps):
-            action = rpc.rpc_sync(owner, self.select_action, args=(agent, self.id, state), timeout=limit)
+            action = rpc.rpc_sync(owner, self.select_action, args=(agent_rref, self.id, state), timeout=limit)
             state, reward, terminated, truncated, _ = self.env.step(action)  # five values (0.9)
             rewards.append(float(reward))
             if terminated or truncated or step + 1 >= n_steps:
@@ -111,7 +100,7 @@ class Agent:
         self.case = case
         self.observers = numbered("observer", case.observers)
         self.ob_rrefs = {name: rpc.remote(name, Observer, args=(case, name)) for name in self.observers}
-        self.agent_rref = handle_of(self)
+        self.agent_rref = handle_of(self)  # lighter than RRef(self), which at each step costs further messages
         self.policy = initial_policy(case)
         self.optimizer = optim.Adam(self.policy.parameters(), lr=case.lr)
         self.running_reward = 0.0
@@ -120,15 +109,13 @@ class Agent:
         self.lock = threading.Lock()
 
     @staticmethod
-    def select_action(agent: int, ob_id: int, state: np.ndarray[Any, Any]) -> int:
+    def select_action(agent_rref: Handle, ob_id: int, state: np.ndarray[Any, Any]) -> int:
         """Run the policy for one observer's state (inputs,), and answer with its action. Called by that observer.
-
-        ``agent`` is the number of the agent's handle.
 
         Raises:
             AgentFailed: the episode has failed already, or the policy did.
         """
-        self = local_value(agent)
+        self = agent_rref.local_value()
         self.steps.liveness.heartbeat(self.observers[ob_id])
         with self.steps.work("the policy"):  # if it fails, it fails for everybody (S2.33)
             states = torch.tensor(state[np.newaxis], dtype=self.case.torch_dtype)
@@ -137,15 +124,17 @@ class Agent:
 
     @staticmethod
     @rpc.functions.async_execution  # type: ignore[untyped-decorator]
-    def select_action_batch(agent: int, ob_id: int, state: np.ndarray[Any, Any]) -> torch.futures.Future[int]:
+    def select_action_batch(agent_rref: Handle, ob_id: int, state: np.ndarray[Any, Any]) -> torch.futures.Future[int]:
         """Run the policy once for all observers' states: each gets a future, and the last to call completes them.
 
         Raises:
             AgentFailed: an observer calls twice in a step, is missing or failed, or the policy did.
         """
-        self = local_value(agent)
+        self = agent_rref.local_value()
         with self.lock:
-            future_action, last = self.steps.join(self.observers[ob_id], pick=itemgetter(ob_id))  # S2.31
+            # `join` holds what is published here as `pending_states` and as `future_actions`, which this call's future
+            # is chained to: ``then`` picks one observer's action. It refuses a second call in one step (S2.31).
+            future_action, last = self.steps.join(self.observers[ob_id], pick=itemgetter(ob_id))
             self.states[ob_id, 0] = state
             if last:
                 with self.steps.work("the policy"):

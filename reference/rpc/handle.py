@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch.distributed.rpc as rpc
 
@@ -14,19 +13,23 @@ _objects: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 _numbers = count()
 
 
-@dataclass(frozen=True)
-class Handle:
-    """A reference that `handle_of` makes. Sending an RRef costs further messages, because its forks are counted.
-
-    A call to the owner needs the ``number`` only, which costs less to send than the handle.
-    """
+class Handle(NamedTuple):
+    """A reference that `handle_of` makes. Sending an RRef costs further messages, because its forks are counted."""
 
     worker: str
     number: int
 
-    def owner(self) -> str:
-        """The name of the worker that made the handle."""
-        return self.worker
+    def owner(self) -> Any:
+        """Return the `WorkerInfo` of the worker that made the handle."""
+        return rpc.get_worker_info(self.worker)
+
+    def local_value(self) -> Any:
+        """Return the object. Runs on the worker that made the handle.
+
+        Raises:
+            KeyError: the object no longer exists.
+        """
+        return _objects[self.number]
 
 
 def handle_of(value: Any) -> Handle:
@@ -34,12 +37,3 @@ def handle_of(value: Any) -> Handle:
     number = next(_numbers)
     _objects[number] = value
     return Handle(rpc.get_worker_info().name, number)
-
-
-def local_value(number: int) -> Any:
-    """Return the object whose handle has this number. Runs on the worker that made the handle.
-
-    Raises:
-        KeyError: the object no longer exists.
-    """
-    return _objects[number]

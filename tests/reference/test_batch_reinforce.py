@@ -197,7 +197,7 @@ def test_a_stopped_observer_is_named_when_it_was_silent_too_long(batch: bool) ->
 
 
 def ask(agent: Agent, ob_id: int) -> torch.futures.Future[Any]:
-    return rpc.rpc_async("agent", Agent.select_action_batch, args=(agent.agent_rref.number, ob_id, STATE))
+    return rpc.rpc_async("agent", Agent.select_action_batch, args=(agent.agent_rref, ob_id, STATE))
 
 
 def _end(future: torch.futures.Future[Any]) -> str:

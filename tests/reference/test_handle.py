@@ -8,7 +8,7 @@ from typing import Any
 
 import torch.distributed.rpc as rpc
 
-from reference.rpc.handle import Handle, handle_of, local_value
+from reference.rpc.handle import Handle, handle_of
 from reference.world import launch
 
 
@@ -19,16 +19,16 @@ class Counter:
         self.value = start
 
 
-def counted(number: int) -> int:
+def counted(handle: Handle) -> int:
     """Runs on the handle's owner."""
-    counter: Any = local_value(number)
+    counter: Any = handle.local_value()
     counter.value += 1
     return counter.value  # type: ignore[no-any-return]
 
 
 def call_twice(handle: Handle) -> list[int]:
     """Runs on another worker than the handle's owner."""
-    return [rpc.rpc_sync(handle.owner(), counted, args=(handle.number,)) for _ in range(2)]
+    return [rpc.rpc_sync(handle.owner(), counted, args=(handle,)) for _ in range(2)]
 
 
 def through_another() -> tuple[list[int], int]:
@@ -48,7 +48,7 @@ def left_after() -> bool:
     """Runs on a: whether the object is there when only its handle is left."""
     counter = Counter(1)
     handle, left = handle_of(counter), weakref.ref(counter)
-    assert local_value(handle.number) is counter
+    assert handle.local_value() is counter
     del counter
     gc.collect()
     return left() is not None
