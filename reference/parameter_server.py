@@ -8,6 +8,10 @@ computes the gradients of a batch (batch_size, 10) and sends them. With ``stalen
 batch while the server applies its last gradients, so on weights that lack only those. That is not plain SGD, and the
 twin does the same. With several workers the order in which they pull and push decides the numbers; the trace records
 it under ``order`` and the twin replays it. With one worker the order is known beforehand.
+
+This is the protected form of an asynchronous server: a call says whose it is, and its number. torch sends no call
+twice. But a caller who calls again because no reply came, for the request or the reply may be lost, does
+(docs/retries.md). A push that comes again gets the same reply and changes nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import copy
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -24,9 +29,9 @@ import torch
 from torch import nn, optim
 from torch.distributed.rpc import RRef, rpc_sync
 
-from reference.exact.exactness import BITS, WANTED, NotExact, proven
+from reference.exact.exactness import proven
+from reference.exact.worker_orders import require_exact_in_any_order
 from reference.roles import Roles, numbered
-from reference.rpc.awaited import Awaited
 from reference.rpc.worker_calls import WorkerCalls
 from reference.trace.case import choice, number
 from reference.trace.trace import Recorder, Trace, TraceError
@@ -34,7 +39,7 @@ from reference.training.data import Batch, linear_batches
 from reference.training.placement import one_thread
 from reference.training.rng import build_seeded
 from reference.training.training_case import ExactableCase
-from reference.training.worker_order import PULL, PUSH, as_tensors, by_turns, most_in_any_order, recorded_order
+from reference.training.worker_order import PULL, PUSH, as_tensors, by_turns, recorded_order
 
 Gradients = dict[str, torch.Tensor]
 
@@ -66,22 +71,21 @@ class ParameterServer:
             return [RRef(param.detach().clone()) for param in ps.model.parameters()]
 
     def apply_gradients(self, worker: str, number: int, gradients_dict: Gradients, loss: torch.Tensor) -> bool:
-        """Make one optimizer step with a worker's named gradients, its ``number``-th push.
-
-        If a call arrives twice, the second arrival changes nothing.
+        """Make one optimizer step with a worker's named gradients, its ``number``-th push, unless it came before.
 
         Raises:
-            KeyError: a name is none of the model's parameters; nothing was applied.
-            ValueError: a gradient has another shape, or the worker is unknown; nothing was applied.
+            KeyError: a name is none of the model's parameters. Nothing was applied, nor by the other errors.
+            RuntimeError: a gradient has another shape than its parameter.
+            ValueError: the worker is unknown.
         """
         with self.lock:
-            check_gradients(self.model, gradients_dict)
+            self.optimizer.zero_grad()
+            parameters = dict(self.model.named_parameters())
+            for name, gradient in gradients_dict.items():
+                parameters[name].grad = gradient.to(parameters[name].device)
+            # Only now, because a push that was refused does not count.
             if not self.calls.count(PUSH, worker, number):
                 return True
-            self.optimizer.zero_grad()
-            for name, param in self.model.named_parameters():
-                if name in gradients_dict:
-                    param.grad = gradients_dict[name].to(param.device)
             self.optimizer.step()
             self.recorder.step(self.updates, {worker: loss}, self.model)
             self.updates += 1
@@ -99,31 +103,31 @@ class ParameterServer:
             return self.recorder.trace()
 
 
-def check_gradients(model: nn.Module, gradients_dict: Gradients) -> None:
-    """Raises KeyError or ValueError, as `ParameterServer.apply_gradients` does."""
-    parameters = dict(model.named_parameters())
-    for name, gradient in gradients_dict.items():
-        if gradient.shape != parameters[name].shape:
-            raise ValueError(f"a gradient of shape {tuple(gradient.shape)}, wanted {tuple(parameters[name].shape)}")
-
-
 # On ``ps``: workers get the server from here. They may ask before it is made (S1.7, S1.8).
-global_ps_rref: Awaited[RRef[Any]] = Awaited("parameter server")
+global_ps_rref: Future[RRef[Any]] = Future()
 
 
 def get_parameter_server(timeout: float) -> RRef[Any]:
-    """Runs on ``ps``: return the server's RRef. This is a named function, because a lambda cannot be sent (S1.5)."""
-    return global_ps_rref.get(timeout)
+    """Runs on ``ps``: return the server's RRef. This is a named function, because a lambda cannot be sent (S1.5).
+
+    Raises:
+        TimeoutError: there was no server within ``timeout`` seconds.
+    """
+    try:
+        return global_ps_rref.result(timeout)
+    except TimeoutError:
+        raise TimeoutError(f"no parameter server on this role after {timeout} s") from None
 
 
 def run_ps(case: Case) -> Trace:
     """Run role ``ps``: wait for the workers and return the trace, which must be read while RPC is up (S1.16)."""
+    global global_ps_rref
     ps_instance = ParameterServer(case)
-    global_ps_rref.set(RRef(ps_instance))
+    global_ps_rref.set_result(RRef(ps_instance))
     try:
         return ps_instance.wait_for_workers()
     finally:
-        global_ps_rref.set(None)
+        global_ps_rref = Future()
 
 
 # --- The lesson: the workers -----------------------------------------------------------------------------------------
@@ -264,16 +268,13 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
 
 
 def rehearse(case: Case) -> Trace:
-    """Run an exact case's twin before its run, with the workers in turn.
+    """Run an exact case's twin before its run, with the workers in turn, and prove it exact in any other order.
 
     Raises:
-        NotExact: an operation rounds in this order or in another one. All orders add the same updates, because no
-            gradient of an exact case depends on the weights; a loss depends on the updates so far.
+        NotExact: an operation rounds in this order, or a loss in another one.
     """
     turns = Trace(case, {"order/events": as_tensors(by_turns(case.workers, case.steps))["events"]})
     trace = train_locally(replace(case, record="every"), turns)
     every_batch = (batch for name in worker_names(case) for batch in batches(case, name))
-    misfit = most_in_any_order(trace, case.lr, every_batch).misfit(BITS[torch.float64])
-    if misfit:
-        raise NotExact(f"the loss of some order of the workers {misfit}; {WANTED}")
+    require_exact_in_any_order(trace, case.lr, every_batch)
     return trace

@@ -1,4 +1,4 @@
-"""Calls of asynchronous workers: count each once, keep their order, and notice a worker that is silent."""
+"""Calls of asynchronous workers: count each once, even if it comes twice, keep their order, and name the silent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 
 from reference.rpc.liveness import Liveness, silence
-from reference.rpc.once import Once
 from reference.training.worker_order import PULL, PUSH, Event
 
 
@@ -25,11 +24,11 @@ class WorkerCalls:
         self.order: list[Event] = []
         self.pushed = dict.fromkeys(workers, 0)
         self.liveness = Liveness(workers, timeout)
-        self._counted = {(kind, worker): Once[None]() for kind in (PULL, PUSH) for worker in workers}
+        self._last = {(kind, worker): 0 for kind in (PULL, PUSH) for worker in workers}
         self._changed = threading.Condition()
 
     def count(self, kind: int, worker: str, number: int) -> bool:
-        """Count a worker's ``number``-th call of this kind; False if it arrived before.
+        """Count a worker's ``number``-th call of this kind, from 1; False if it, or a later one, was counted before.
 
         Raises:
             ValueError: the worker is unknown.
@@ -37,8 +36,9 @@ class WorkerCalls:
         with self._changed:
             rank = self.workers.index(worker)
             self.liveness.heartbeat(worker)
-            if not self._counted[kind, worker].first(number):
+            if number <= self._last[kind, worker]:
                 return False
+            self._last[kind, worker] = number
             self.order.append((kind, rank))
             self.pushed[worker] += kind == PUSH
             self._changed.notify_all()

@@ -1,12 +1,11 @@
-"""The order in which asynchronous workers pull parameters and push gradients: the recorded one, and every other."""
+"""The order in which asynchronous workers pull parameters and push gradients, or trainers report, in a trace."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import torch
 
-from reference.exact.operator_rules import Grid, grid_of_values
 from reference.system.text import shown
 from reference.trace.trace import Recorder, Trace, TraceError
 
@@ -69,19 +68,3 @@ def recorded_order(run: Trace, workers: Sequence[str], steps: int) -> list[Event
     if kinds:
         raise TraceError(f"order/events: there is no worker {min(kinds)}, wanted 0 to {len(workers) - 1}")
     return order
-
-
-def most_in_any_order(trace: Trace, lr: float, batches: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> Grid:
-    """Bound the losses of one linear layer under every order of its updates; ``trace`` has them in one order.
-
-    A loss is largest if all updates of weight and bias have one sign. ``batches``: all workers' batches, of integers.
-    """
-    terms: dict[str, list[torch.Tensor]] = {"weight": [], "bias": []}
-    for key, tensor in trace.tensors.items():
-        place, _, name = key.rpartition("/")
-        if place == "initial" or place.endswith("/gradient"):
-            terms[name].append(tensor.abs() * (1 if place == "initial" else lr))
-    every = torch.cat([tensor.flatten() for found in terms.values() for tensor in found])
-    weight, bias = (torch.stack(found).sum(0) for found in terms.values())
-    loss = max(float(((data.abs() @ weight.T + bias) * target.abs()).sum()) for data, target in batches)
-    return Grid(grid_of_values(every.numpy()).unit, loss)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_ONCE, _OF_ONCE = "reference/rpc/once.py", "tests/reference/test_once.py"
+_CALLS, _OF_CALLS = "reference/rpc/worker_calls.py", "tests/reference/test_worker_calls.py"
 _LIVENESS, _OF_LIVENESS = "reference/rpc/liveness.py", "tests/reference/test_liveness.py"
 _STEPS, _OF_STEPS = "reference/rpc/episode_steps.py", "tests/reference/test_episode_steps.py"
 _MODULE, _OF_MODULE = "reference/rpc/remote_module.py", "tests/reference/test_remote_module.py"
@@ -47,27 +47,11 @@ MUTANTS = (
     ),
     Mutant(
         "counted-twice",
-        _ONCE,
-        "            new = number > self._last",
-        "            new = number >= self._last",
-        (f"{_OF_ONCE}::test_a_call_counts_only_when_it_comes_first",),
+        _CALLS,
+        "            if number <= self._last[kind, worker]:",
+        "            if number < self._last[kind, worker]:",
+        (f"{_OF_CALLS}::test_a_call_counts_only_when_it_comes_first",),
         "a call that arrives twice counts twice",
-    ),
-    Mutant(
-        "run-twice",
-        _ONCE,
-        "            if number not in self._results:",
-        "            if number >= self._last:",
-        (f"{_OF_ONCE}::test_a_repeated_call_gets_the_first_result_and_runs_nothing",),
-        "a call that arrives twice is executed twice",
-    ),
-    Mutant(
-        "repeat-of-long-ago-runs",
-        _ONCE,
-        "            if number < self._last:",
-        "            if number < 0:",
-        (f"{_OF_ONCE}::test_a_call_that_comes_again_after_a_later_one_is_refused",),
-        "a call that arrives again after a later one is executed in that one's state",
     ),
     Mutant(
         "failure-is-no-result",

@@ -242,10 +242,13 @@ MUTANTS = (
     ),
     Mutant(
         "asks-too-early",
-        "reference/rpc/awaited.py",
-        "            if not self._changed.wait_for(lambda: self.value is not None, timeout):",
-        "            if self.value is None:",
-        ("tests/reference/test_awaited.py::test_calls_that_come_too_early_are_answered_when_it_is_set",),
+        "reference/parameter_server.py",
+        "        return global_ps_rref.result(timeout)",
+        "        return global_ps_rref.result(0)",
+        (
+            "tests/reference/test_parameter_server.py"
+            "::test_calls_that_come_too_early_are_answered_when_the_server_is_there",
+        ),
         "a worker that asks before the server is there is refused, as published (S1.7)",
     ),
     Mutant(
@@ -268,7 +271,7 @@ MUTANTS = (
     Mutant(
         "leaked-rref",
         "reference/parameter_server.py",
-        "    finally:\n        global_ps_rref.set(None)",
+        "    finally:\n        global_ps_rref = Future()",
         "    finally:\n        pass",
         ("tests/reference/test_parameter_server.py::test_the_module_forgets_its_server",),
         "a module keeps an RRef beyond its world",

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -241,9 +242,35 @@ def test_it_equals_its_twin_on_cuda() -> None:
     assert against_twin(trace).equal
 
 
+class Asked(Future[Any]):
+    """Lets a test wait until a call waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits = threading.Semaphore(0)
+
+    def result(self, timeout: float | None = None) -> Any:
+        if timeout:
+            self.waits.release()
+        return super().result(timeout)
+
+
+def test_calls_that_come_too_early_are_answered_when_the_server_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Erratum S1.8."""
+    published = Asked()
+    monkeypatch.setattr(parameter_server, "global_ps_rref", published)
+    with ThreadPoolExecutor(3) as threads:
+        early = [threads.submit(parameter_server.get_parameter_server, 20.0) for _ in range(3)]
+        for _ in early:
+            assert published.waits.acquire(timeout=10)
+        published.set_result("the server")
+        assert [each.result(20) for each in early] == ["the server"] * 3
+    assert parameter_server.get_parameter_server(0.0) == "the server"
+
+
 def has_a_server() -> bool:
     """Runs on ps."""
-    return parameter_server.global_ps_rref.value is not None
+    return parameter_server.global_ps_rref.done()
 
 
 def test_the_module_forgets_its_server() -> None:

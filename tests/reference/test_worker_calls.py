@@ -19,6 +19,12 @@ def test_a_call_that_arrives_twice_is_counted_once() -> None:
     assert calls.pushed == {"worker1": 0, "worker2": 1}
 
 
+def test_a_call_counts_only_when_it_comes_first() -> None:
+    calls = WorkerCalls(["worker1"], 3, 60)
+    counted = [calls.count(PUSH, "worker1", number) for number in (1, 1, 2, 2, 1, 3)]
+    assert counted == [True, False, True, False, False, True]
+
+
 def test_an_unknown_worker_is_refused() -> None:
     calls = WorkerCalls(["worker1"], 1, 60)
     with pytest.raises(ValueError, match="worker2"):
