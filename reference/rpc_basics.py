@@ -32,14 +32,19 @@ ROLES = ("caller", "dest_worker")
 # --- The lesson: every form of call, with every kind of function -----------------------------------------------------
 
 
+# Each makes a call of a function on a role, and waits for its result.
+FORMS: dict[str, Callable[..., Any]] = {
+    "rpc_sync": lambda to, function, args: rpc.rpc_sync(to, function, args=args),
+    # Returns a future at once.
+    "rpc_async": lambda to, function, args: rpc.rpc_async(to, function, args=args).wait(),
+    # Returns a reference at once; the result stays on the other role until it is fetched.
+    "remote": lambda to, function, args: rpc.remote(to, function, args=args).to_here(),
+}
+
+
 def called(to: str, x: torch.Tensor, y: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Call every function in every form of call, from this role to ``to``."""
-    results = {}
-    for kind, function in FUNCTIONS.items():
-        results[f"rpc_sync/{kind}"] = rpc.rpc_sync(to, function, args=(x, y))
-        results[f"rpc_async/{kind}"] = rpc.rpc_async(to, function, args=(x, y)).wait()
-        results[f"remote/{kind}"] = rpc.remote(to, function, args=(x, y)).to_here()
-    return results
+    """Call every function in every form, from this role to ``to``."""
+    return {f"{form}/{kind}": make(to, f, (x, y)) for kind, f in FUNCTIONS.items() for form, make in FORMS.items()}
 
 
 def scaled_sum(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -81,11 +86,12 @@ class Refused(Exception):
 
 # What every refusal says, on its way back too.
 REFUSAL = "asked to refuse"
+KINDS: dict[str, type[Exception]] = {"ValueError": ValueError, "KeyError": KeyError, "Refused": Refused}
 
 
 def refuse(kind: str) -> torch.Tensor:
     """Raise an exception on the callee: ValueError, KeyError or the user's own `Refused`."""
-    raise {"ValueError": ValueError, "KeyError": KeyError, "Refused": Refused}[kind](REFUSAL)
+    raise KINDS[kind](REFUSAL)
 
 
 def call(to: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -100,33 +106,26 @@ def call(to: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     return rpc.remote(to, function, args=args).to_here()
 
 
-def _typed(kind: str, error: Exception) -> torch.Tensor:
-    """1 if an exception of the named class arrived, 0 if an exception of another class arrived in its place."""
-    return torch.tensor(int(type(error).__name__ == kind))
+# The same forms, by what raises: with ``remote`` it is the fetch.
+RAISING = {"rpc_sync": FORMS["rpc_sync"], "rpc_async": FORMS["rpc_async"], "to_here": FORMS["remote"], "call": call}
 
 
 def refused(to: str) -> dict[str, torch.Tensor]:
-    """Provoke exceptions on ``to`` in every form of call, and tell which of them keep their class.
+    """Provoke exceptions on ``to`` in every form of call: 1 for those that keep their class on their way back, or 0.
 
     Raises:
         RuntimeError: a call failed for another reason, such as a lost peer.
     """
-    arrived: dict[str, torch.Tensor] = {}
-    for kind in ("ValueError", "KeyError", "Refused"):
-        forms: dict[str, Callable[[], Any]] = {
-            "rpc_sync": lambda kind=kind: rpc.rpc_sync(to, refuse, args=(kind,)),  # type: ignore[misc]
-            "rpc_async": lambda kind=kind: rpc.rpc_async(to, refuse, args=(kind,)).wait(),  # type: ignore[misc]
-            "to_here": lambda kind=kind: rpc.remote(to, refuse, args=(kind,)).to_here(),  # type: ignore[misc]
-            "call": lambda kind=kind: call(to, refuse, (kind,)),  # type: ignore[misc]
-        }
-        for form, attempt in forms.items():
+    kept: dict[str, torch.Tensor] = {}
+    for kind in KINDS:
+        for form, make in RAISING.items():
             try:
-                attempt()
+                make(to, refuse, (kind,))
             except Exception as error:
                 if REFUSAL not in str(error):
                     raise
-                arrived[f"{form}/{kind}"] = _typed(kind, error)
-    return arrived
+                kept[f"{form}/{kind}"] = torch.tensor(int(type(error).__name__ == kind))
+    return kept
 
 
 # --- Roles and Case --------------------------------------------------------------------------------------------------
@@ -177,13 +176,9 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         x, y = inputs(case, step)
         for to in ROLES:
             for kind, function in FUNCTIONS.items():
-                result = function(x, y)
-                recorder.put(
-                    f"{step:04d}/result/{to}",
-                    {f"{form}/{kind}": result for form in ("rpc_sync", "rpc_async", "remote")},
-                )
-            for kind in ("ValueError", "KeyError", "Refused"):
-                for form in ("rpc_sync", "rpc_async", "to_here", "call"):
+                recorder.put(f"{step:04d}/result/{to}", {f"{form}/{kind}": function(x, y) for form in FORMS})
+            for kind in KINDS:
+                for form in RAISING:
                     kept = form in ("to_here", "call") or kind == "ValueError"
                     recorder.put(f"{step:04d}/typed/{to}", {f"{form}/{kind}": torch.tensor(int(kept))})
             draws = torch.Generator().manual_seed(seed_for(case.seed, f"{to}/{step}"))
