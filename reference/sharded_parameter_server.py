@@ -15,7 +15,7 @@ tensor by itself, so the bits are those of one server that holds all tensors, wh
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -28,7 +28,6 @@ from torch.distributed.rpc import RRef
 from reference import batch_parameter_server
 from reference.batch_parameter_server import BatchUpdateParameterServer, RoundFailed, initial_model, trainer_names
 from reference.roles import Roles, numbered
-from reference.rpc.liveness import FAREWELL_SECONDS, ParticipantFailed, gather
 from reference.system.text import cause_of
 from reference.trace.case import choice, number
 from reference.trace.progress import log_step
@@ -37,10 +36,6 @@ from reference.training.models import PARAMETERS
 from reference.training.placement import only, partition
 
 Named = Mapping[str, torch.Tensor]
-
-# Seconds that ps1 waits for the trainers after its round has failed. Trainers wait 5 s longer for a server's reply.
-LAST_WORD_SECONDS = 6.0
-
 # --- The lesson: each server holds a part of the model, each trainer all of it ---------------------------------------
 
 
@@ -67,14 +62,13 @@ class ParameterServerShard(BatchUpdateParameterServer):
         """Report one trainer's gradients and buffers of this shard for a round; the reply is the shard after the round.
 
         Raises:
-            ValueError: the names are not those of this shard's tensors.
+            KeyError: a tensor of this shard is missing; the round goes on without this report.
             RoundFailed: as `BatchUpdateParameterServer.update_and_fetch_model`.
         """
-        shard = shard_rref.local_value()
-        check_names(grads, dict(shard.model.named_parameters()))
-        check_names(buffers, dict(shard.model.named_buffers()))
-        report = list(grads.values()), list(buffers.values())
-        reply = BatchUpdateParameterServer.update_and_fetch_model(shard_rref, trainer, number, *report)
+        model = shard_rref.local_value().model
+        in_order = [grads[name] for name, _ in model.named_parameters()]
+        statistics = [buffers[name] for name, _ in model.named_buffers()]
+        reply = BatchUpdateParameterServer.update_and_fetch_model(shard_rref, trainer, number, in_order, statistics)
         return reply.then(_tensors_of)  # type: ignore[no-any-return]
 
     def recorded(self) -> dict[str, torch.Tensor]:
@@ -85,12 +79,6 @@ class ParameterServerShard(BatchUpdateParameterServer):
 
 def _tensors_of(future: torch.futures.Future[nn.Module]) -> dict[str, torch.Tensor]:
     return dict(future.wait().state_dict())
-
-
-def check_names(got: Named, wanted: Named) -> None:
-    """Raises ValueError unless both have the same names in the same order."""
-    if list(got) != list(wanted):
-        raise ValueError(f"tensors {', '.join(got) or 'none'}, wanted {', '.join(wanted) or 'none'}")
 
 
 class Trainer(batch_parameter_server.Trainer):
@@ -147,14 +135,7 @@ def reply_of(server: str, reply: torch.futures.Future[Named]) -> Named:
     try:
         return reply.wait()
     except Exception as error:
-        raise RoundFailed(f"{server}: {reason_of(error)}") from error
-
-
-def reason_of(error: Exception) -> str:
-    """Turn an error into text, without the layers that RPC and futures put around a `RoundFailed`."""
-    text = cause_of(error)
-    inner = text.rpartition(RoundFailed.__name__)[2]
-    return inner[2:-2] if inner.startswith(("('", '("')) else inner.removeprefix(": ")
+        raise RoundFailed(f"{server}: {cause_of(error)}") from error
 
 
 # --- Roles and Case --------------------------------------------------------------------------------------------------
@@ -178,52 +159,19 @@ def run_first_ps(case: Case) -> Trace:
         for index, server in enumerate(server_names(case)[1:], start=1):
             made = rpc.remote(server, ParameterServerShard, args=(case, index), timeout=case.timeout)
             shard_rrefs[server] = made
+        futures = {
+            # Without a limit of its own: every round has one.
+            name: rpc.rpc_async(name, run_trainer, args=([*shard_rrefs.values()], case, name), timeout=0)
+            for name in own.trainers
+        }
         recorder = Recorder(case, {})
-        for name, losses in train(case, own, list(shard_rrefs.values())).items():
+        for name, losses in own.round.gather(futures).items():
             for step, loss in enumerate(losses):
                 recorder.put(f"{step:04d}/loss", {name: loss})
         parts = {server: rref.rpc_async(timeout=case.timeout).recorded() for server, rref in shard_rrefs.items()}
         for server, part in parts.items():
             recorder.tensors.update(reply_of(server, part))
         return recorder.trace()
-
-
-def train(case: Case, own: ParameterServerShard, shard_rrefs: list[RRef[Any]]) -> dict[str, list[torch.Tensor]]:
-    """Start every trainer; returns their losses. After a failure, all servers have told it to all trainers."""
-    futures = {
-        # Without a limit of its own: every round has one.
-        name: rpc.rpc_async(name, run_trainer, args=(shard_rrefs, case, name), timeout=0)
-        for name in trainer_names(case)
-    }
-    own.round.note_ends(futures)
-    try:
-        # ps1's own round can end the wait, too: if every trainer is silent, only ps1 notices it.
-        return gather(
-            futures,
-            partial(end_rounds, shard_rrefs),
-            failed=own.round.failed,
-            cause_seconds=LAST_WORD_SECONDS,  # a trainer may know better which server is silent
-            stay=FAREWELL_SECONDS,
-            cause=reason_of,
-        )
-    except ParticipantFailed as error:
-        raise RoundFailed(error.reasons[0]) from error
-
-
-def end_rounds(shard_rrefs: Sequence[RRef[Any]], reason: str) -> None:
-    """End the wait of every trainer at every server that still answers."""
-    told = []
-    for rref in shard_rrefs:
-        with suppress(Exception):  # if this server is gone, the reason says so
-            told.append(rpc.rpc_async(rref.owner(), fail, args=(rref, reason), timeout=FAREWELL_SECONDS))
-    for future in told:
-        with suppress(Exception):
-            future.wait()
-
-
-def fail(shard_rref: RRef[Any], reason: str) -> None:
-    """Runs on each server: end its round with ``reason``."""
-    shard_rref.local_value().round.fail(reason)
 
 
 def roles(case: Case) -> Roles:

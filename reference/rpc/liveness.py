@@ -49,35 +49,26 @@ def gather(
     on_failure: Callable[[str], object] | None = None,
     *,
     failed: torch.futures.Future[Failure] | None = None,
-    cause_seconds: float = 0.0,
     stay: float = 0.0,
-    cause: Callable[[Exception], str] = cause_of,
 ) -> dict[str, Any]:
     """Wait for every participant's result and return them in the order of ``futures``. Has no timeout of its own.
 
     Args:
         on_failure: called with the first failure's reason; it must end the waits of the other participants.
         failed: a future that completes if a failure is noticed elsewhere, such as by a `Barrier` at its deadline.
-        cause_seconds: seconds after ``failed`` completed in which a participant's own failure may give a better reason.
         stay: seconds to wait after a failure until the other participants have heard of it, and so have ended.
-        cause: turns a participant's error into text.
 
     Raises:
         ParticipantFailed: a participant failed, or ``failed`` is completed. Names all that failed within ``stay``.
         ParticipantSilent: ``failed`` says that some were silent.
     """
-    calls = _Calls(futures, cause)
+    calls = _Calls(futures)
     if failed is None:
         failed = torch.futures.Future()
     failed.add_done_callback(calls.wake)
     while calls.running and not calls.failures and not failed.done():
         calls.next(None)
-    if not failed.done():
-        return calls.end(None, on_failure, stay)
-    calls.wait(cause_seconds, lambda: bool(calls.failures))
-    better = calls.reasons() if cause_seconds else []
-    noticed = failed.value()
-    return calls.end(Failure([*better, noticed.reason][0], noticed.silent), on_failure, stay)
+    return calls.end(failed.value() if failed.done() else None, on_failure, stay)
 
 
 class Liveness:
@@ -102,7 +93,7 @@ class Liveness:
             ParticipantFailed: a participant failed. Raised at once.
             ParticipantSilent: a participant was silent for ``timeout`` seconds.
         """
-        calls, failure = _Calls(futures, cause_of), None
+        calls, failure = _Calls(futures), None
         for name in futures:
             self.heartbeat(name)
         while calls.running and not calls.failures and failure is None:
@@ -126,9 +117,8 @@ class Liveness:
 class _Calls:
     """The calls of all participants, and the results or errors of those that have ended."""
 
-    def __init__(self, futures: Futures, cause: Callable[[Exception], str]) -> None:
+    def __init__(self, futures: Futures) -> None:
         self.futures = futures
-        self.cause = cause
         self.running = dict.fromkeys(futures)
         self.results: dict[str, Any] = {}
         self.failures: dict[str, Exception] = {}
@@ -178,7 +168,7 @@ class _Calls:
 
     def reasons(self) -> list[str]:
         """The reasons of all calls that have failed so far, first to last."""
-        return [f"{name} failed: {self.cause(error)}" for name, error in self.failures.items()]
+        return [f"{name} failed: {cause_of(error)}" for name, error in self.failures.items()]
 
 
 def _put(ended: queue.SimpleQueue[str | None], name: str, future: torch.futures.Future[Any]) -> None:

@@ -29,17 +29,15 @@ class Model:
     """What the texts promise of a wait for all participants' results.
 
     It returns the results, in the order of the participants, when all have ended. The first failure ends it: a
-    participant fails, or is silent for `TIMEOUT`, or somebody else tells of a failure and within ``last_word`` seconds
-    no participant gives a better reason. Then the others are told, once; and the wait ends when they have ended, too,
-    those that are silent excepted, or ``stay`` seconds later. It names the failure first, then all others that failed,
-    and those that did not end.
+    participant fails, or is silent for `TIMEOUT`, or somebody else tells of a failure. Then the others are told, once;
+    and the wait ends when they have ended, too, those that are silent excepted, or ``stay`` seconds later. It names the
+    failure first, then all others that failed, and those that did not end.
     """
 
-    def __init__(self, limited: bool, stay: float, last_word: float, now: float) -> None:
-        self.limited, self.stay, self.last_word = limited, stay, last_word
+    def __init__(self, limited: bool, stay: float, now: float) -> None:
+        self.limited, self.stay = limited, stay
         self.last = dict.fromkeys(NAMES, now)
         self.ended: set[str] = set()
-        self.told: float | None = None  # when it stops waiting for a better reason than the one that it was told
         self.silent: set[str] = set()
         self.reasons: list[str] = []
         self.until = 0.0
@@ -53,8 +51,9 @@ class Model:
 
     def tell(self, silent: set[str], now: float) -> None:
         """Somebody has noticed a failure, and says from whom nothing more is to be expected."""
-        if self.told is None and not self.reasons:
-            self.silent, self.told = silent, now + self.last_word
+        if not self.reasons:
+            self.silent = silent
+            self.fail(ELSEWHERE, now)
         self.look(now)
 
     def fail(self, reason: str, now: float) -> None:
@@ -68,22 +67,19 @@ class Model:
             silent = [name for name in running if self.last[name] + TIMEOUT == due]
             self.silent = set(silent)
             self.fail(f"nothing for {TIMEOUT} s from {', '.join(silent)}", due)
-        if self.told is not None and self.told <= now and not self.reasons:
-            self.fail(ELSEWHERE, self.told)
         expected = [name for name in running if name not in self.silent]
         if self.reasons and self.stay and expected and self.until <= now:
             self.reasons.append(f"nothing for {self.stay} s from {', '.join(expected)}")
-        left = self.told is not None and not self.reasons
-        self.over = (not running and not left) or (bool(self.reasons) and (not expected or self.until <= now))
+        self.over = not running or (bool(self.reasons) and (not expected or self.until <= now))
 
 
 class Waits(RuleBasedStateMachine):
-    @initialize(limited=st.booleans(), stay=st.sampled_from((2.0, 0.0)), last_word=st.sampled_from((0.0, 1.0)))
-    def begin(self, limited: bool, stay: float, last_word: float) -> None:
+    @initialize(limited=st.booleans(), stay=st.sampled_from((2.0, 0.0)))
+    def begin(self, limited: bool, stay: float) -> None:
         """``limited``: silence is limited."""
         self.stack = ExitStack()
         self.simulation = self.stack.enter_context(Simulation().of(liveness))
-        self.form = (limited, stay, last_word)
+        self.form = (limited, stay)
         self.liveness = Liveness(NAMES, TIMEOUT)
         self.simulation.pass_time(3 * TIMEOUT)  # who was silent before the wait may still be in time
         self.wait()
@@ -92,7 +88,7 @@ class Waits(RuleBasedStateMachine):
         self.stack.close()
 
     def wait(self) -> None:
-        limited, stay, last_word = self.form
+        limited, stay = self.form
         self.model = Model(*self.form, self.simulation.now)
         self.calls: dict[str, torch.futures.Future[Any]] = {name: torch.futures.Future() for name in NAMES}
         self.failed: torch.futures.Future[Failure] = torch.futures.Future()
@@ -102,9 +98,7 @@ class Waits(RuleBasedStateMachine):
         if limited:
             self.task = self.simulation.run(lambda: self.liveness.gather(calls, told, stay=stay), "server")
         else:
-            self.task = self.simulation.run(
-                lambda: gather(calls, told, failed=failed, cause_seconds=last_word, stay=stay), "server"
-            )
+            self.task = self.simulation.run(lambda: gather(calls, told, failed=failed, stay=stay), "server")
 
     @precondition(lambda self: self.model.over)
     @rule()
