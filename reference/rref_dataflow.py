@@ -44,9 +44,9 @@ def add(a: RRef[torch.Tensor], b: RRef[torch.Tensor]) -> torch.Tensor:
     return _sum(a.to_here(), b.to_here())
 
 
-def keep(step: int, total: RRef[torch.Tensor]) -> None:
+def keep(total: RRef[torch.Tensor]) -> None:
     """Runs on worker4: fetch the sum from worker3, scale it and keep the result."""
-    _kept.put((step, {"sum": _scale(total.to_here())}))
+    _kept.put({"sum": _scale(total.to_here())})
 
 
 def flow(case: Case, step: int) -> RRef[None]:
@@ -54,7 +54,7 @@ def flow(case: Case, step: int) -> RRef[None]:
     a = rpc.remote("worker1", make, args=(case.seed, f"worker1/{step}", case.side))
     b = rpc.remote("worker2", make, args=(case.seed, f"worker2/{step}", case.side))
     total = rpc.remote("worker3", add, args=(a, b))
-    kept: RRef[None] = rpc.remote("worker4", keep, args=(step, total))
+    kept: RRef[None] = rpc.remote("worker4", keep, args=(total,))
     return kept
 
 
@@ -104,9 +104,9 @@ def measure() -> Traffic:
     return traffic()
 
 
-def note(step: int, counts: Tensors) -> None:
-    """Runs on worker4: take the coordinator's counts of step ``step`` for the trace."""
-    _noted.put((step, counts))
+def note(counts: Tensors) -> None:
+    """Runs on worker4: take the coordinator's counts of a step for the trace."""
+    _noted.put(counts)
 
 
 def check(step: int, counts: Tensors) -> None:
@@ -137,16 +137,15 @@ def run_coordinator(case: Case) -> list[dict[str, Traffic]]:
             seen, wanted = crossed["worker3"].received, 2 * payload(case)
             raise NotMeasured(f"worker3 counted {seen} bytes, wanted about {wanted}: is this TCP?")
         counts = payloads(case, crossed)
-        rpc.rpc_sync("worker4", note, args=(step, counts))
+        rpc.rpc_sync("worker4", note, args=(counts,))
         check(step, counts)
         steps.append(crossed)
     return steps
 
 
-# On worker4, for its own role function: the sums that have arrived, and the coordinator's counts, by step.
-_Arrivals = queue.SimpleQueue[tuple[int, Tensors]]
-_kept: _Arrivals = queue.SimpleQueue()
-_noted: _Arrivals = queue.SimpleQueue()
+# On worker4, for its own role function: the sums that have arrived, and the coordinator's counts, step after step.
+_kept: queue.SimpleQueue[Tensors] = queue.SimpleQueue()
+_noted: queue.SimpleQueue[Tensors] = queue.SimpleQueue()
 
 
 def run_keeper(case: Case) -> Trace:
@@ -162,13 +161,9 @@ def run_keeper(case: Case) -> Trace:
     return recorder.trace()
 
 
-def _next(arrivals: _Arrivals, step: int, timeout: float) -> Tensors:
-    """Take what came for ``step``. If an earlier call arrived twice, its second arrival is skipped."""
+def _next(arrivals: queue.SimpleQueue[Tensors], step: int, timeout: float) -> Tensors:
     try:
-        while True:
-            number_, tensors = arrivals.get(timeout=timeout)
-            if number_ == step:
-                return tensors
+        return arrivals.get(timeout=timeout)
     except queue.Empty:
         raise FlowStopped(f"step {step}: nothing for {timeout} s") from None
 
