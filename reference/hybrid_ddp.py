@@ -37,9 +37,7 @@ from torch.nn.parallel import DistributedDataParallel
 from reference.exact.exactness import proven
 from reference.roles import Roles, numbered
 from reference.rpc.barrier import Barrier, RoundFailed
-from reference.rpc.dist_backward import backward
-from reference.rpc.rank_order_mean import mean, mean_in_rank_order, mean_of_allreduce
-from reference.rpc.rpc_store import process_group
+from reference.rpc.ddp import backward, mean, mean_in_rank_order, mean_of_allreduce, process_group
 from reference.rpc.timeouts import rpc_timeout
 from reference.trace.case import choice, number
 from reference.trace.trace import Recorder, Trace

@@ -443,7 +443,7 @@ MUTANTS = (
     ),
     Mutant(
         "replicas-sum",
-        "reference/rpc/rank_order_mean.py",
+        "reference/rpc/ddp.py",
         "    return total.div_(len(gradients))",
         "    return total",
         ("tests/reference/test_hybrid_ddp.py::test_it_is_plain_training_on_everybodys_examples",),
@@ -451,7 +451,7 @@ MUTANTS = (
     ),
     Mutant(
         "the-mean-is-written-into-the-first-gradient",
-        "reference/rpc/rank_order_mean.py",
+        "reference/rpc/ddp.py",
         "    total = gradients[0].clone()",
         "    total = gradients[0]",
         (f"{_MEAN}::test_mean_leaves_the_gradients_as_they_were",),
@@ -459,7 +459,7 @@ MUTANTS = (
     ),
     Mutant(
         "the-mean-adds-from-the-last-gradient",
-        "reference/rpc/rank_order_mean.py",
+        "reference/rpc/ddp.py",
         "    total = gradients[0].clone()\n    for gradient in gradients[1:]:",
         "    total = gradients[-1].clone()\n    for gradient in gradients[-2::-1]:",
         (f"{_MEAN}::test_mean_adds_from_the_first_gradient_to_the_last[values1-1.0]",),
@@ -467,7 +467,7 @@ MUTANTS = (
     ),
     Mutant(
         "allreduce-divides-the-sum",
-        "reference/rpc/rank_order_mean.py",
+        "reference/rpc/ddp.py",
         "[gradient * (1 / len(gradients)) for gradient in gradients])",
         "list(gradients)) / len(gradients)",
         (f"{_MEAN}::test_mean_divides_once_and_allreduce_multiplies_every_gradient",),
@@ -485,7 +485,7 @@ MUTANTS = (
     ),
     Mutant(
         "failure-before-the-end",
-        "reference/rpc/dist_backward.py",
+        "reference/rpc/ddp.py",
         "        ended.wait(timeout)",
         "        ended.is_set()",
         ("tests/reference/test_dist_backward.py::test_a_failure_comes_after_all_that_ran_here",),

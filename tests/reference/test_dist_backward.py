@@ -12,7 +12,7 @@ import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
 
 from faults.testing.idle_world import Idle
-from reference.rpc.dist_backward import backward
+from reference.rpc.ddp import backward
 from reference.system.text import cause_of
 from tests.support.roles_plain import name
 

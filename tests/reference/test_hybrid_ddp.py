@@ -19,7 +19,7 @@ from reference import hybrid_ddp
 from reference.exact.exactness import NotExact
 from reference.hybrid_ddp import Case, EmbeddingServer, get_next_batch, roles, train_locally, trainer_names
 from reference.outcome import Killed, Raised
-from reference.rpc import rank_order_mean
+from reference.rpc import ddp
 from reference.system.text import cause_of
 from reference.trace import CaseError, compare
 from reference.trace.trace import ulps
@@ -120,8 +120,8 @@ def sum_on_ps(role: str) -> None:
 
 
 def sum_in_ddp(role: str) -> None:
-    right = rank_order_mean.mean
-    rank_order_mean.mean = lambda gradients: right(gradients) * len(gradients)
+    right = ddp.mean
+    ddp.mean = lambda gradients: right(gradients) * len(gradients)
 
 
 class NoDdp(nn.Module):

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from reference.rpc.rank_order_mean import mean, mean_of_allreduce
+from reference.rpc.ddp import mean, mean_of_allreduce
 
 # Three addends whose float64 sum depends on the order: (1 + 2^60) - 2^60 = 0, but (2^60 - 2^60) + 1 = 1.
 LARGE = 2.0**60

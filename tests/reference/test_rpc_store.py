@@ -12,7 +12,7 @@ import torch.distributed.rpc as rpc
 from torch.distributed.rpc import RRef
 
 from reference.outcome import Raised, RoleFailed
-from reference.rpc.rpc_store import RpcStore, process_group
+from reference.rpc.ddp import RpcStore, process_group
 from reference.world import World, launch
 from tests.support.roles_plain import listening_addresses
 
