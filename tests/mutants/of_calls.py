@@ -7,7 +7,7 @@ from tests.mutants.mutant import Mutant
 _CALLS, _OF_CALLS = "reference/rpc/worker_calls.py", "tests/reference/test_worker_calls.py"
 _LIVENESS, _OF_LIVENESS = "reference/rpc/liveness.py", "tests/reference/test_liveness.py"
 _STEPS, _OF_STEPS = "reference/rpc/episode_steps.py", "tests/reference/test_episode_steps.py"
-_MODULE, _OF_MODULE = "reference/rpc/remote_module.py", "tests/reference/test_remote_module.py"
+_MODULE, _OF_MODULE = "reference/rnn.py", "tests/reference/test_remote_module.py"
 _BARRIER, _OF_BARRIER = "reference/rpc/barrier.py", "tests/reference/test_round_barrier.py"
 
 _RETRIES, _OF_RETRIES = "examples/retries/once.py", "tests/faults/test_retries.py"

@@ -10,8 +10,8 @@ import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
 from torch import nn
 
+from reference.rnn import _gradients, _parameter_rrefs, _values
 from reference.rpc.remote_method import _remote_method
-from reference.rpc.remote_module import _gradients, _parameter_rrefs, _values
 from reference.world import World
 
 pytestmark = pytest.mark.world("a", "b")
