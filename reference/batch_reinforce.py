@@ -36,7 +36,7 @@ from reference.rpc.handle import Handle, handle_of
 from reference.trace.case import flag, number, text
 from reference.trace.trace import Recorder, Trace
 from reference.training import cartpole
-from reference.training.agents import Game, SavedActions, record_reward
+from reference.training.batch_episode import Game, ObserverRngs, SavedActions
 from reference.training.gradients import backward_in_order
 from reference.training.placement import one_thread
 from reference.training.rng import build_seeded
@@ -104,7 +104,7 @@ class Agent:
         self.policy = initial_policy(case)
         self.optimizer = optim.Adam(self.policy.parameters(), lr=case.lr)
         self.running_reward = 0.0
-        self.rngs = cartpole.ObserverRngs(case.seed, self.observers, case.dropout, case.torch_dtype)
+        self.rngs = ObserverRngs(case.seed, self.observers, case.dropout, case.torch_dtype)
         self.states = np.zeros((case.observers, 1, cartpole.sizes_of(case.env)[0]), dtype=case.dtype)
         self.lock = threading.Lock()
 
@@ -204,7 +204,7 @@ def run_agent(case: Case) -> Trace:
     for episode in range(case.steps):
         ep_reward, running_reward = agent.run_episode(case.n_steps)
         agent.saved.record(recorder, episode, agent.rewards)
-        record_reward(recorder, episode, ep_reward, running_reward)
+        cartpole.record_reward(recorder, episode, ep_reward, running_reward)
         recorder.step(episode, {"policy": agent.loss}, agent.policy)
     return recorder.trace()
 
@@ -241,7 +241,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     policy, names = initial_policy(case), numbered("observer", case.observers)
     optimizer = optim.Adam(policy.parameters(), lr=case.lr)
     recorder = Recorder(case, policy)
-    rngs = cartpole.ObserverRngs(case.seed, names, case.dropout, case.torch_dtype)
+    rngs = ObserverRngs(case.seed, names, case.dropout, case.torch_dtype)
     games = [Game(case.env, case.seed, name) for name in names]
     running_reward = 0.0
     for episode in range(case.steps):
@@ -254,7 +254,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         ep_reward = sum(len(game.starts[0]) for game in games) / len(games)
         running_reward = 0.5 * ep_reward + 0.5 * running_reward
         saved.record(recorder, episode, rewards)
-        record_reward(recorder, episode, ep_reward, running_reward)
+        cartpole.record_reward(recorder, episode, ep_reward, running_reward)
         recorder.step(episode, {"policy": loss}, policy)
     return recorder.trace()
 

@@ -33,9 +33,8 @@ from reference.rpc.remote_method import _call_method
 from reference.trace.case import number, text
 from reference.trace.trace import Recorder, Trace
 from reference.training import cartpole
-from reference.training.agents import goal as goal  # `verify --long` asks for it
-from reference.training.agents import record_reward
 from reference.training.cartpole import Record
+from reference.training.cartpole import goal as goal  # `verify --long` asks for it
 from reference.training.gradients import backward_in_order
 from reference.training.placement import one_thread
 from reference.training.rng import build_seeded
@@ -185,7 +184,7 @@ def run_agent(case: Case) -> Trace:
         agent.run_episode(case.n_steps)
         reward, loss = agent.finish_episode()
         record_episode(recorder, episode, agent.records)
-        record_reward(recorder, episode, reward, agent.running_reward)
+        cartpole.record_reward(recorder, episode, reward, agent.running_reward)
         recorder.step(episode, {"policy": loss}, agent.policy)
     return recorder.trace()
 
@@ -247,7 +246,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         worst = min(sum(record.rewards) for record in records.values())
         running = 0.05 * worst + 0.95 * running
         record_episode(recorder, episode, records)
-        record_reward(recorder, episode, worst, running)
+        cartpole.record_reward(recorder, episode, worst, running)
         recorder.step(episode, {"policy": loss}, policy)
     return recorder.trace()
 

@@ -1,4 +1,4 @@
-"""CartPole for both tutorials with agents: the environment, each observer's random draws, discounted returns."""
+"""CartPole for both tutorials with agents: environment, each observer's random draws, returns, the learning curve."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import gymnasium
 import torch
 
 from reference.trace.case import Case
+from reference.trace.trace import Recorder, Trace, TraceError
 from reference.training.rng import generator, seed_for
 
 HIDDEN = 128  # units of the policy's hidden layer, which dropout masks
@@ -110,38 +111,6 @@ class ObserverRng:
         return Draws(uniforms, kept.to(self.dtype) / (1 - self.dropout))
 
 
-class EpisodeDraws:
-    """The random numbers of all observers for one episode, by step."""
-
-    def __init__(self, draws: Sequence[Draws]) -> None:
-        self.observers = len(draws)
-        self.uniforms: list[list[float]] = torch.stack([each.uniforms for each in draws], dim=1).tolist()
-        masks = [each.dropout_mask for each in draws if each.dropout_mask is not None]
-        self.dropout_mask = torch.stack(masks, dim=1).unsqueeze(2) if masks else None
-
-    def dropout_mask_at(self, step: int, observer: int | None = None) -> torch.Tensor | None:
-        """Dropout's factors at one step: (1, HIDDEN) for one observer, (observers, 1, HIDDEN) for all."""
-        if self.dropout_mask is None:
-            return None
-        return self.dropout_mask[step] if observer is None else self.dropout_mask[step, observer]
-
-    def uniforms_at(self, step: int, observer: int | None = None) -> list[float]:
-        """The numbers that choose actions at one step: one for one observer, otherwise one per observer."""
-        uniforms = self.uniforms[step]
-        return uniforms if observer is None else uniforms[observer : observer + 1]
-
-
-class ObserverRngs:
-    """Holds one `ObserverRng` per observer."""
-
-    def __init__(self, seed: int, observers: Sequence[str], dropout: float, dtype: torch.dtype) -> None:
-        self.each = [ObserverRng(seed, name, dropout, dtype) for name in observers]
-
-    def episode(self, n_steps: int) -> EpisodeDraws:
-        """Draw the random numbers of the next episode."""
-        return EpisodeDraws([each.episode(n_steps) for each in self.each])
-
-
 def pick(probabilities: Sequence[float], uniform: float) -> int:
     """Choose an action by ``uniform``, in [0, 1): the first whose cumulated probability exceeds it.
 
@@ -177,3 +146,39 @@ def normalized(returns: Sequence[Sequence[float]], dtype: torch.dtype) -> list[t
     away = flat - flat.mean()
     deviation = (away * away).mean().sqrt()
     return [*(away / (deviation + EPS)).split([len(each) for each in returns])]
+
+
+# The part of the environment's published threshold at which an agent has learnt. The whole threshold comes after 190,
+# 241 or 308 episodes of the same case: processors round differently, and after some episodes actions differ.
+LEARNT = 0.5
+
+
+def record_reward(recorder: Recorder, episode: int, reward: float, running: float) -> None:
+    """Record an episode's reward and its running average."""
+    rewards = {"episode": reward, "running": running}
+    recorder.put(f"{episode:04d}/reward", {n: torch.tensor(each, dtype=torch.float64) for n, each in rewards.items()})
+
+
+def running_rewards(trace: Trace) -> list[float]:
+    """Read the running reward after each episode. Raises TraceError: it is not in the trace."""
+    curve = [trace.tensors.get(f"{episode:04d}/reward/running") for episode in range(trace.case.steps)]
+    found = [float(reward) for reward in curve if reward is not None and reward.numel() == 1]
+    if len(found) < len(curve):
+        raise TraceError(f"a running reward in {len(found)} of {len(curve)} episodes, wanted one in each")
+    return found
+
+
+def goal(trace: Trace) -> str:
+    """Say after how many episodes the running reward has reached half of the environment's published threshold.
+
+    Raises:
+        TraceError: it has never reached it, or the environment has no threshold.
+    """
+    threshold = gymnasium.spec(trace.case.env).reward_threshold  # type: ignore[attr-defined]
+    if threshold is None:
+        raise TraceError(f"{trace.case.env} has no threshold of the reward")  # type: ignore[attr-defined]
+    curve, wanted = running_rewards(trace), LEARNT * threshold
+    for episode, reward in enumerate(curve, start=1):
+        if reward >= wanted:
+            return f"running reward {reward:.1f} after {episode} episodes"
+    raise TraceError(f"running reward at most {max(curve):.1f} in {len(curve)} episodes, wanted {wanted}")

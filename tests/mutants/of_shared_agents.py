@@ -6,7 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _POLE, _ONE, _MANY = "reference/training/cartpole.py", "reference/reinforce.py", "reference/batch_reinforce.py"
 _RNN, _TEXT, _PIPE = "reference/rnn.py", "reference/training/data.py", "reference/pipeline.py"
-_TRACE, _GAME = "reference/trace/trace.py", "reference/training/agents.py"
+_TRACE, _GAME = "reference/trace/trace.py", "reference/training/batch_episode.py"
 _HALVES_FILE = "reference/training/models.py"
 
 
@@ -75,7 +75,7 @@ _AGENTS = (
     ),
     Mutant(
         "one-mask-for-all-steps",
-        _POLE,
+        _GAME,
         "        return self.dropout_mask[step] if observer is None else self.dropout_mask[step, observer]",
         "        return self.dropout_mask[0] if observer is None else self.dropout_mask[0, observer]",
         _killers("batch_reinforce-alone"),
@@ -83,7 +83,7 @@ _AGENTS = (
     ),
     Mutant(
         "one-mask-for-all-observers",
-        _POLE,
+        _GAME,
         "        return self.dropout_mask[step] if observer is None else self.dropout_mask[step, observer]",
         "        return self.dropout_mask[step, :1] if observer is None else self.dropout_mask[step, 0]",
         _killers("batch_reinforce-episodes"),
@@ -545,7 +545,7 @@ _BEYOND = (
     ),
     Mutant(
         "uniforms-come-round-again",
-        _POLE,
+        _GAME,
         "        uniforms = self.uniforms[step]",
         "        uniforms = self.uniforms[step % 512]",
         _standing("batch_reinforce"),

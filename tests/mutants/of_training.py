@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_GAME, _OF_GAME = "reference/training/agents.py", "tests/reference/test_game.py"
-_SAVED, _OF_SAVED = "reference/training/agents.py", "tests/reference/test_saved_actions.py"
-_CURVE, _OF_CURVE = "reference/training/agents.py", "tests/reference/test_learning_curve.py"
+_GAME, _OF_GAME = "reference/training/batch_episode.py", "tests/reference/test_game.py"
+_SAVED, _OF_SAVED = "reference/training/batch_episode.py", "tests/reference/test_saved_actions.py"
+_CURVE, _OF_CURVE = "reference/training/cartpole.py", "tests/reference/test_learning_curve.py"
 _HALVES, _OF_HALVES = "reference/training/models.py", "tests/reference/test_resnet_shards.py"
 _LINEAR, _OF_LINEAR = "reference/training/data.py", "tests/reference/test_linear_task.py"
 _GRADIENTS, _OF_GRADIENTS = "reference/training/gradients.py", "tests/reference/test_gradients.py"

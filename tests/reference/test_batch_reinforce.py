@@ -22,7 +22,7 @@ from reference.outcome import Outcome, Raised
 from reference.rounding.bound import NaturalBound
 from reference.trace import CaseError
 from reference.training import cartpole
-from reference.training.agents import SavedActions
+from reference.training.batch_episode import SavedActions
 from reference.world import launch
 from tests.support.runs import against_twin, bound_of, launch_and_wait, run, twin
 

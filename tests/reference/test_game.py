@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reference.training.agents import Game
+from reference.training.batch_episode import Game
 from reference.training.cartpole import seeded_environment
 
 STEPS = 25  # CartPole falls after some 10 steps to one side

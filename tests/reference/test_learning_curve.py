@@ -11,7 +11,7 @@ import torch
 from reference.trace import Trace, TraceError
 from reference.trace.case import text
 from reference.trace.trace import Recorder
-from reference.training.agents import goal, record_reward, running_rewards
+from reference.training.cartpole import goal, record_reward, running_rewards
 from reference.training.training_case import TrainingCase
 
 

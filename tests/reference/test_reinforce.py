@@ -21,8 +21,7 @@ from reference.reinforce import Case, roles
 from reference.roles import numbered
 from reference.trace import CaseError, Trace
 from reference.training import cartpole
-from reference.training.agents import running_rewards
-from reference.training.cartpole import environment_seed, make_environment, normalized
+from reference.training.cartpole import environment_seed, make_environment, normalized, running_rewards
 from reference.verify.verify import long_cases, verify
 from reference.world import launch
 from tests.support.runs import against_twin, launch_and_wait, run, twin

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from reference.trace.trace import Recorder
-from reference.training.agents import SavedActions
-from reference.training.cartpole import HIDDEN, Draws, EpisodeDraws
+from reference.training.batch_episode import EpisodeDraws, SavedActions
+from reference.training.cartpole import HIDDEN, Draws
 from reference.training.training_case import TrainingCase
 
 OBSERVERS, STEPS = 3, 4
