@@ -132,8 +132,8 @@ class Agent:
         """
         self = agent_rref.local_value()
         with self.lock:
-            # `join` holds what is published here as `pending_states` and as `future_actions`, which this call's future
-            # is chained to: ``then`` picks one observer's action. It refuses a second call in one step (S2.31).
+            # `join` has what is published as ``pending_states`` and ``future_actions``: this call's future follows that
+            # one by ``then``, which picks one observer's action. It refuses a second call in one step (S2.31).
             future_action, last = self.steps.join(self.observers[ob_id], pick=itemgetter(ob_id))
             self.states[ob_id, 0] = state
             if last:
