@@ -29,8 +29,8 @@ from torch.distributed.rpc import RRef
 
 from reference.exact.exactness import proven
 from reference.roles import Roles, numbered
-from reference.rpc.barrier import Barrier
-from reference.rpc.barrier import RoundFailed as RoundFailed
+from reference.rpc.rounds import RoundFailed as RoundFailed
+from reference.rpc.rounds import Rounds
 from reference.trace.case import choice, number
 from reference.trace.progress import log_step
 from reference.trace.trace import Recorder, Trace
@@ -65,7 +65,7 @@ class BatchUpdateParameterServer:
         self.model = initial_model(case) if model is None else model
         self.lock = threading.Lock()
         self.trainers = trainer_names(case)
-        self.round: Barrier[nn.Module] = Barrier(self.trainers, case.steps, case.timeout)
+        self.round: Rounds[nn.Module] = Rounds(self.trainers, case.steps, case.timeout)
         self.batch_update_size = case.trainers
         self.optimizer = sgd(case, self.model)
         self.reports = Reports(self.model)

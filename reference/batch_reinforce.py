@@ -31,8 +31,8 @@ from torch import nn, optim
 
 from reference import reinforce
 from reference.roles import Roles, numbered
-from reference.rpc.episode_steps import EpisodeFailed, EpisodeSteps
 from reference.rpc.handle import Handle, handle_of
+from reference.rpc.rounds import RoundFailed, Rounds
 from reference.trace.case import flag, number, text
 from reference.trace.trace import Recorder, Trace
 from reference.training import cartpole
@@ -85,8 +85,14 @@ class Observer:
         return torch.tensor(rewards, dtype=self.case.torch_dtype), ep_reward
 
 
-class AgentFailed(EpisodeFailed):
-    """An episode that cannot be completed. Says why, and whom it lacks."""
+class AgentFailed(RoundFailed):
+    """An episode that cannot be completed. Says why, and whom it lacks, but not in which step."""
+
+    unit, member, twice = "step", "observer", "calls twice in one step"
+
+    @classmethod
+    def of(cls, number: int, reason: str) -> AgentFailed:
+        return cls(reason)
 
 
 class Agent:
@@ -116,7 +122,7 @@ class Agent:
             AgentFailed: the episode has failed already, or the policy did.
         """
         self = agent_rref.local_value()
-        self.steps.liveness.heartbeat(self.observers[ob_id])
+        self.steps.heartbeat(self.observers[ob_id])
         with self.steps.work("the policy"):  # if it fails, it fails for everybody (S2.33)
             states = torch.tensor(state[np.newaxis], dtype=self.case.torch_dtype)
             (action,) = act(self.policy, states, self.saved, ob_id)
@@ -158,7 +164,7 @@ class Agent:
                 name: ob_rref.rpc_async(timeout=0).run_episode(self.agent_rref, n_steps)
                 for name, ob_rref in self.ob_rrefs.items()
             }
-            rets = self.steps.wait_all(futs)
+            rets = list(self.steps.gather(futs).values())
         self.rewards = torch.stack([rewards for rewards, _ in rets], dim=1)
         self.optimizer.zero_grad()
         self.loss = backward_in_order(losses_of(self.case, self.saved, self.rewards))
@@ -171,7 +177,7 @@ class Agent:
         """Forget the last episode's steps, and expect the next one's."""
         case = self.case
         self.saved = SavedActions(self.rngs.episode(n_steps), case.batch)
-        self.steps = EpisodeSteps[list[int]](self.observers, n_steps, case.timeout, AgentFailed, together=case.batch)
+        self.steps = Rounds[list[int]](self.observers, n_steps, case.timeout, AgentFailed, together=case.batch)
 
 
 def initial_policy(case: Case) -> Policy:

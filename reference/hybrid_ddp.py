@@ -36,8 +36,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from reference.exact.exactness import proven
 from reference.roles import Roles, numbered
-from reference.rpc.barrier import Barrier, RoundFailed
 from reference.rpc.ddp import backward, mean, mean_in_rank_order, mean_of_allreduce, process_group
+from reference.rpc.rounds import RoundFailed, Rounds
 from reference.rpc.timeouts import rpc_timeout
 from reference.trace.case import choice, number
 from reference.trace.trace import Recorder, Trace
@@ -66,7 +66,7 @@ class EmbeddingServer:
         self.optimizer = optim.SGD(self.embedding.parameters(), lr=case.lr)
         self.lock = threading.Lock()
         # The trainers' collectives have a shorter limit, and say more.
-        self.step: Barrier[None] = Barrier(self.trainers, case.steps, case.reply_timeout, StepFailed)
+        self.step: Rounds[None] = Rounds(self.trainers, case.steps, case.reply_timeout, StepFailed)
         self.held: dict[str, torch.Tensor] = {}
         self.recorder = Recorder(case, parameters_of(case, self.weight, dense_part(case)))
 

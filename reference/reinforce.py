@@ -28,8 +28,8 @@ from torch import nn, optim
 from torch.distributed.rpc import RRef
 
 from reference.roles import Roles, numbered
-from reference.rpc.liveness import Liveness
 from reference.rpc.remote_method import _call_method
+from reference.rpc.waiting import Liveness
 from reference.trace.case import number, text
 from reference.trace.trace import Recorder, Trace
 from reference.training import cartpole
@@ -104,7 +104,6 @@ class Agent:
         self.policy = initial_policy(case)
         self.optimizer = optim.Adam(self.policy.parameters(), lr=case.lr)
         self.running_reward = 0.0
-        self.liveness = Liveness(self.observers, case.timeout)
         self.records: dict[str, Record] = {}
 
     def select_action(self, ob_id: int, state: np.ndarray[Any, Any]) -> int:
@@ -132,6 +131,7 @@ class Agent:
             ParticipantFailed: an observer failed or was silent, or the policy failed in its call. Says which observer.
         """
         self.records = {name: Record(rng.episode(n_steps)) for name, rng in self.rngs.items()}
+        self.liveness = Liveness(self.observers, self.case.timeout)
         agent_rref: RRef[Any] = RRef(self)
         futs = {}
         for name, ob_rref in self.ob_rrefs.items():

@@ -19,7 +19,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from reference import batch_parameter_server as batch
-from reference.rpc import barrier, liveness
+from reference.rpc import rounds as rounds_module
+from reference.rpc import waiting
 from reference.trace import Trace
 from reference.training import gradients
 from tests.properties.properties import limit, machine
@@ -62,7 +63,7 @@ class Model:
         if not self.over:
             self.named.update(names)
         if not self.failed:
-            self.failed, self.stays = frozenset(names), now + liveness.FAREWELL_SECONDS
+            self.failed, self.stays = frozenset(names), now + waiting.FAREWELL_SECONDS
 
     def pass_until(self, now: float) -> None:
         missing = self.names - (self.given.keys() if self.number < self.rounds else self.ended)
@@ -115,7 +116,7 @@ class Rounds(RuleBasedStateMachine):
             "rpc": SimpleNamespace(rpc_async=self.start_trainer),
             "RRef": lambda ps: SimpleNamespace(local_value=lambda: ps),
         }
-        self.simulation = self.stack.enter_context(Simulation().of(batch, barrier, liveness, gradients, **names))
+        self.simulation = self.stack.enter_context(Simulation().of(batch, rounds_module, waiting, gradients, **names))
         self.stack.callback(register_optimizer_step_pre_hook(self.step).remove)
         model: dict[str, Any] = {"model": "mlp", "image_w": 4, "image_h": 4, "num_classes": 2, "dtype": "float64"}
         case = batch.Case(**model, trainers=trainers, steps=rounds, timeout=TIMEOUT, lr=LR, momentum=0.0)

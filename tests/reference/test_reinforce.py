@@ -27,8 +27,8 @@ from reference.world import launch
 from tests.support.runs import against_twin, launch_and_wait, run, twin
 
 SMALL = Case(steps=3, timeout=20.0)
-FAILED = "reference.rpc.liveness.ParticipantFailed"
-SILENT = "reference.rpc.liveness.ParticipantSilent"
+FAILED = "reference.rpc.waiting.ParticipantFailed"
+SILENT = "reference.rpc.waiting.ParticipantSilent"
 
 
 @pytest.mark.parametrize("observers", [1, 2, 3, 5])

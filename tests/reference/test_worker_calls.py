@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import time
+import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 
@@ -11,29 +13,31 @@ from reference.rpc.worker_calls import MissingWorker, WorkerCalls
 from reference.training.worker_order import PULL, PUSH
 
 
-def test_a_call_that_arrives_twice_is_counted_once() -> None:
-    calls = WorkerCalls(["worker1", "worker2"], 2, 60)
+@pytest.fixture
+def calls() -> Iterator[WorkerCalls]:
+    with closing(WorkerCalls(["worker1", "worker2"], 2, 60)) as made:
+        yield made
+
+
+def test_a_call_that_arrives_twice_is_counted_once(calls: WorkerCalls) -> None:
     events = [(PULL, "worker2", 1), (PULL, "worker2", 1), (PULL, "worker1", 1), (PUSH, "worker2", 1)]
     assert [calls.count(*event) for event in events] == [True, False, True, True]
     assert calls.order == [(PULL, 1), (PULL, 0), (PUSH, 1)]
     assert calls.pushed == {"worker1": 0, "worker2": 1}
 
 
-def test_a_call_counts_only_when_it_comes_first() -> None:
-    calls = WorkerCalls(["worker1"], 3, 60)
-    counted = [calls.count(PUSH, "worker1", number) for number in (1, 1, 2, 2, 1, 3)]
+def test_a_call_counts_only_when_it_comes_first(calls: WorkerCalls) -> None:
+    counted = [calls.count(PULL, "worker1", number) for number in (1, 1, 2, 2, 1, 3)]
     assert counted == [True, False, True, False, False, True]
 
 
-def test_an_unknown_worker_is_refused() -> None:
-    calls = WorkerCalls(["worker1"], 1, 60)
-    with pytest.raises(ValueError, match="worker2"):
-        calls.count(PUSH, "worker2", 1)
+def test_an_unknown_worker_is_refused(calls: WorkerCalls) -> None:
+    with pytest.raises(ValueError, match="worker3"):
+        calls.count(PUSH, "worker3", 1)
     assert calls.order == []
 
 
-def test_the_wait_ends_with_the_last_push() -> None:
-    calls = WorkerCalls(["worker1", "worker2"], 2, 60)
+def test_the_wait_ends_with_the_last_push(calls: WorkerCalls) -> None:
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(calls.wait_for_all)
         for worker in ("worker1", "worker2"):
@@ -45,15 +49,16 @@ def test_the_wait_ends_with_the_last_push() -> None:
 
 
 def test_only_the_silent_are_named() -> None:
-    calls = WorkerCalls(["worker1", "worker2", "worker3"], 2, 1.5)
+    calls = WorkerCalls(["worker1", "worker2", "worker3"], 2, 1.0)
     for worker in ("worker1", "worker2"):
         calls.count(PUSH, worker, 1)
     calls.count(PUSH, "worker2", 2)  # has sent everything, so it may be silent
-    now = time.monotonic()
-    calls.liveness.last.update(worker1=now, worker2=now - 9, worker3=now - 2)
+    calling = threading.Timer(0.5, calls.heartbeat, ["worker1"])
+    calling.start()
     with pytest.raises(MissingWorker) as caught:
         calls.wait_for_all()
-    assert str(caught.value) == "nothing for 1.5 s from worker3 (sent 0 of 2)"
+    calling.join()
+    assert str(caught.value) == "nothing for 1.0 s from worker3 (sent 0 of 2)"
 
 
 def test_a_worker_that_falls_silent_ends_the_wait_by_itself() -> None:

@@ -1,4 +1,4 @@
-"""Waiting for participants that call, are silent, end, fail and come back: `Liveness` and `gather` against a model.
+"""Waiting for participants that call, are silent, end, fail and come back: `Liveness` against a model.
 
 The wait runs in a simulated thread; the test plays the participants, and decides when time passes.
 """
@@ -13,8 +13,8 @@ import torch
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from reference.rpc import liveness
-from reference.rpc.liveness import Failure, Liveness, ParticipantFailed, gather
+from reference.rpc import waiting
+from reference.rpc.waiting import Liveness, ParticipantFailed
 from tests.properties.properties import limit, machine
 from tests.support.simulated_threads import Simulation
 
@@ -29,13 +29,13 @@ class Model:
     """What the texts promise of a wait for all participants' results.
 
     It returns the results, in the order of the participants, when all have ended. The first failure ends it: a
-    participant fails, or is silent for `TIMEOUT`, or somebody else tells of a failure. Then the others are told, once;
-    and the wait ends when they have ended, too, those that are silent excepted, or ``stay`` seconds later. It names the
+    participant fails, or is silent for `TIMEOUT`, or somebody else tells of a failure. Then the others are told; and
+    the wait ends when they have ended, too, those that are silent excepted, or ``stay`` seconds later. It names the
     failure first, then all others that failed, and those that did not end.
     """
 
-    def __init__(self, limited: bool, stay: float, now: float) -> None:
-        self.limited, self.stay = limited, stay
+    def __init__(self, stay: float, now: float) -> None:
+        self.stay = stay
         self.last = dict.fromkeys(NAMES, now)
         self.ended: set[str] = set()
         self.silent: set[str] = set()
@@ -49,12 +49,11 @@ class Model:
             self.fail(f"{name} failed: {error}", now)
         self.look(now)
 
-    def tell(self, silent: set[str], now: float) -> None:
-        """Somebody has noticed a failure, and says from whom nothing more is to be expected."""
+    def notice(self, reason: str, silent: set[str], now: float) -> None:
+        """A failure is noticed, and nothing more is to be expected from the silent."""
         if not self.reasons:
             self.silent = silent
-            self.fail(ELSEWHERE, now)
-        self.look(now)
+            self.fail(reason, now)
 
     def fail(self, reason: str, now: float) -> None:
         self.until = self.until if self.reasons else now + self.stay
@@ -63,10 +62,9 @@ class Model:
     def look(self, now: float) -> None:
         running = [name for name in NAMES if name not in self.ended]
         due = min((self.last[name] + TIMEOUT for name in running), default=now)
-        if self.limited and running and not self.reasons and due <= now:
+        if running and due <= now:
             silent = [name for name in running if self.last[name] + TIMEOUT == due]
-            self.silent = set(silent)
-            self.fail(f"nothing for {TIMEOUT} s from {', '.join(silent)}", due)
+            self.notice(f"nothing for {TIMEOUT} s from {', '.join(silent)}", set(silent), due)
         expected = [name for name in running if name not in self.silent]
         if self.reasons and self.stay and expected and self.until <= now:
             self.reasons.append(f"nothing for {self.stay} s from {', '.join(expected)}")
@@ -74,31 +72,23 @@ class Model:
 
 
 class Waits(RuleBasedStateMachine):
-    @initialize(limited=st.booleans(), stay=st.sampled_from((2.0, 0.0)))
-    def begin(self, limited: bool, stay: float) -> None:
-        """``limited``: silence is limited."""
+    @initialize(stay=st.sampled_from((2.0, 0.0)))
+    def begin(self, stay: float) -> None:
         self.stack = ExitStack()
-        self.simulation = self.stack.enter_context(Simulation().of(liveness))
-        self.form = (limited, stay)
-        self.liveness = Liveness(NAMES, TIMEOUT)
-        self.simulation.pass_time(3 * TIMEOUT)  # who was silent before the wait may still be in time
+        self.simulation = self.stack.enter_context(Simulation().of(waiting))
+        self.stay = stay
         self.wait()
 
     def teardown(self) -> None:
         self.stack.close()
 
     def wait(self) -> None:
-        limited, stay = self.form
-        self.model = Model(*self.form, self.simulation.now)
+        self.model = Model(self.stay, self.simulation.now)
         self.calls: dict[str, torch.futures.Future[Any]] = {name: torch.futures.Future() for name in NAMES}
-        self.failed: torch.futures.Future[Failure] = torch.futures.Future()
         self.results: dict[str, int] = {}
-        self.told: list[str] = []
-        calls, told, failed = self.calls, self.told.append, self.failed
-        if limited:
-            self.task = self.simulation.run(lambda: self.liveness.gather(calls, told, stay=stay), "server")
-        else:
-            self.task = self.simulation.run(lambda: gather(calls, told, failed=failed, stay=stay), "server")
+        self.liveness = Liveness(NAMES, TIMEOUT)
+        calls, gather = self.calls, self.liveness.gather
+        self.task = self.simulation.run(lambda: gather(calls, stay=self.stay), "server")
 
     @precondition(lambda self: self.model.over)
     @rule()
@@ -120,17 +110,19 @@ class Waits(RuleBasedStateMachine):
     def fail(self, name: str, heard: bool) -> None:
         """A participant fails: by itself, or of the failure that the server has told."""
         if name not in self.model.ended:
-            text = f"not without the others: {self.told[0]}" if heard and self.told else f"{name} has lost its way"
+            told = self.liveness.reason
+            text = f"not without the others: {told}" if heard and told else f"{name} has lost its way"
             self.calls[name].set_exception(ValueError(text))
             self.simulation.settle()
             self.model.end(name, text, self.simulation.now)
 
-    @precondition(lambda self: not self.model.limited and not self.model.over and not self.failed.done())
-    @rule(silent=st.sets(st.sampled_from(NAMES)))
-    def tell_of_a_failure(self, silent: set[str]) -> None:
-        self.failed.set_result(Failure(ELSEWHERE, silent))
-        self.simulation.settle()
-        self.model.tell(silent, self.simulation.now)
+    @precondition(lambda self: not self.model.over)
+    @rule()
+    def fail_elsewhere(self) -> None:
+        """A call of a participant fails, for instance, and ends the work for all."""
+        self.simulation.run(lambda: self.liveness.fail(ELSEWHERE), "server")
+        self.model.notice(ELSEWHERE, set(), self.simulation.now)
+        self.model.look(self.simulation.now)
 
     @precondition(lambda self: not self.model.over)
     @rule(calling=st.sets(st.sampled_from(NAMES)), seconds=st.sampled_from(SECONDS))
@@ -143,7 +135,8 @@ class Waits(RuleBasedStateMachine):
 
     @invariant()
     def the_wait_ends_as_promised(self) -> None:
-        assert self.told == self.model.reasons[:1], self.model.reasons
+        assert self.liveness.reason == next(iter(self.model.reasons), None)
+        assert self.liveness.failed.done() == bool(self.model.reasons)
         assert self.task.done == self.model.over, self.task.error
         if self.task.done and self.model.reasons:
             assert isinstance(self.task.error, ParticipantFailed), self.task.value

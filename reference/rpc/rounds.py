@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import torch
 
-from reference.rpc.liveness import FAREWELL_SECONDS, Failure, Futures, ParticipantFailed, gather, silence
+from reference.rpc.waiting import FAREWELL_SECONDS, Futures, Liveness, ParticipantFailed
 
 T = TypeVar("T")
 
@@ -29,34 +28,40 @@ class RoundFailed(RuntimeError):
         return cls(f"{cls.unit} {number}: {reason}")
 
 
-class Barrier(Generic[T]):
+class Rounds(Liveness, Generic[T]):
     """Collects the reports of a round, in RPC threads, several at once.
-
-    The barrier's own thread watches the deadline and tells all participants of a failure. So `fail` runs no callback in
-    its caller's thread, and may be called under any lock.
 
     Args:
         names: the participants, each of which reports once per round.
         timeout: seconds from a round's begin to its last report; after the last round, seconds until all have ended.
         error: the exception that a failed round raises.
+        together: False if no participant waits for another; then each one's own silence is limited.
     """
 
     def __init__(
-        self, names: Collection[str], rounds: int, timeout: float, error: type[RoundFailed] = RoundFailed
+        self,
+        names: Collection[str],
+        rounds: int,
+        timeout: float,
+        error: type[RoundFailed] = RoundFailed,
+        *,
+        together: bool = True,
     ) -> None:
-        self.names, self.rounds, self.timeout, self.error = list(names), rounds, timeout, error
+        self.rounds, self.error, self.together = rounds, error, together
         self.number = 0
         self.joined: list[str] = []
-        self.ended: set[str] = set()
-        self.failure: RoundFailed | None = None
-        self.failed: torch.futures.Future[Failure] = torch.futures.Future()
-        self._silent: list[str] = []
         self._future: torch.futures.Future[T | RoundFailed] = torch.futures.Future()
-        self._lock = threading.Lock()
-        self._changed = threading.Condition(self._lock)
-        self._closed = False
-        self._due = time.monotonic() + timeout
-        threading.Thread(target=self._watch, name="barrier", daemon=True).start()
+        super().__init__(names, timeout)
+
+    @property
+    def failure(self) -> RoundFailed | None:
+        """The failure of the current round."""
+        return None if self.reason is None else self.error(self.reason)
+
+    def expected(self) -> list[str]:
+        """Return who has not reported in this round; after the last one, whose calls have not ended."""
+        here = self.joined if self.together and self.number < self.rounds else self.ended
+        return [name for name in self.names if name not in here]
 
     def join(
         self, name: str, number: int | None = None, pick: Callable[[T], Any] | None = None
@@ -95,7 +100,9 @@ class Barrier(Generic[T]):
         try:
             yield
         except Exception as error:
-            raise self.fail(f"{what} failed: {type(error).__name__}: {error}") from error
+            self.fail(f"{what} failed: {type(error).__name__}: {error}")
+            assert self.failure is not None
+            raise self.failure from error
 
     def complete(self, result: T) -> None:
         """Answer all participants and begin the next round. Call it without a lock: it makes all replies in turn."""
@@ -105,44 +112,26 @@ class Barrier(Generic[T]):
             future, self._future = self._future, torch.futures.Future()
             self.number += 1
             self.joined = []
-            self._due = time.monotonic() + self.timeout
+            self.last = dict.fromkeys(self.names, time.monotonic())
         future.set_result(result)
 
-    def fail(self, reason: str) -> RoundFailed:
-        """End the wait of all participants in this round and refuse every later report. Returns the first failure."""
-        with self._changed:
-            return self._fail(reason)
-
-    def gather(self, futures: Futures, stay: float = FAREWELL_SECONDS) -> dict[str, Any]:
-        """Wait for the calls that make the reports, and return their results in the order of ``futures``.
-
-        After a failure this waits up to ``stay`` seconds until all participants have heard of it. The caller may end
-        after that, and its process with it, which must not lose answers that are still to be sent.
+    def gather(self, calls: Futures, *, stay: float = FAREWELL_SECONDS) -> dict[str, Any]:
+        """Wait for the calls that make the reports, as `Liveness.gather` does.
 
         Raises:
             RoundFailed: a call or a round failed. Names all participants that failed.
         """
-        self.note_ends(futures)
         try:
-            return gather(futures, self.fail, failed=self.failed, stay=stay)
+            return super().gather(calls, stay=stay)
         except ParticipantFailed as error:
-            raise self.error("; ".join([str(self.failure), *error.reasons[1:]])) from error
+            raise self.error("; ".join([str(self.reason), *error.reasons[1:]])) from error
 
-    def note_ends(self, futures: Futures) -> None:
-        """Note which calls have ended: after the last round that is all a participant still has to do."""
-        for name, future in futures.items():
-            future.add_done_callback(partial(self._end, name))
+    def answer(self) -> None:
+        assert self.failure is not None
+        self._future.set_result(self.failure)
 
-    def missing(self) -> list[str]:
-        """The participants that have not reported in this round; after the last round, those that have not ended."""
-        here = self.joined if self.number < self.rounds else self.ended
-        return [name for name in self.names if name not in here]
-
-    def close(self) -> None:
-        """Stop watching the deadline: no further report is expected."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify()
+    def _fail(self, reason: str, silent: Collection[str] = ()) -> None:
+        super()._fail(str(self.error.of(self.number, reason)), silent)
 
     def _admit(self, name: str, number: int | None) -> None:
         now, unit = self.number, self.error.unit
@@ -158,32 +147,6 @@ class Barrier(Generic[T]):
             raise self.error(f"{name} reports after the last of {self.rounds} {unit}s")
         if number is not None and number > now:
             raise self.error.of(now, f"{name} reports for {unit} {number}, which has not begun")
-
-    def _end(self, name: str, _: object) -> None:
-        with self._changed:
-            self.ended.add(name)
-
-    def _fail(self, reason: str) -> RoundFailed:
-        if self.failure is None:
-            self.failure = self.error.of(self.number, reason)
-            self._changed.notify()
-        return self.failure
-
-    def _watch(self) -> None:
-        with self._changed:
-            while self.failure is None and not self._closed:
-                left = self._due - time.monotonic()
-                if left > 0:
-                    self._changed.wait(min(left, threading.TIMEOUT_MAX))
-                elif missing := self.missing():
-                    self._fail(silence(self.timeout, missing))
-                    self._silent = missing
-                else:  # all have reported, and the last one is still completing the round
-                    self._due += self.timeout
-        if self.failure is not None:
-            # First the wait in `gather`: a participant that hears of the failure fails too, and is not its reason.
-            self.failed.set_result(Failure(str(self.failure), self._silent))
-            self._future.set_result(self.failure)
 
 
 def _result_or_raise(pick: Callable[[T], Any] | None, future: torch.futures.Future[T | RoundFailed]) -> Any:

@@ -1,0 +1,83 @@
+"""Waiting for participants: results in order, and an end that names whoever fails or is silent."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+import torch
+
+from reference.rpc.waiting import Liveness, ParticipantFailed, ParticipantSilent
+
+Future = torch.futures.Future
+
+
+def futures(*names: str) -> dict[str, Future[int]]:
+    return {name: Future() for name in names}
+
+
+def test_a_silent_participant_is_named() -> None:
+    given = futures("a", "b", "c")
+    given["a"].set_result(1)
+    with pytest.raises(ParticipantSilent, match=r"^nothing for 0\.2 s from b, c$"):
+        Liveness("abc", 0.2).gather(given)
+
+
+def test_a_participant_that_calls_is_not_silent() -> None:
+    """It is silent for as long as the other one, but its last call was later."""
+    liveness = Liveness("ab", 1.0)
+    calling = threading.Timer(0.5, liveness.heartbeat, ["b"])
+    calling.start()
+    with pytest.raises(ParticipantSilent, match=r"^nothing for 1\.0 s from a$"):
+        liveness.gather(futures("a", "b"))
+    calling.join()
+
+
+def test_a_failure_is_told_in_no_callers_thread() -> None:
+    """So it may be told under any lock."""
+    liveness, told_in = Liveness("a", 60), list[threading.Thread]()
+    heard = threading.Event()
+    liveness.failed.add_done_callback(lambda _: told_in.append(threading.current_thread()) or heard.set())
+    liveness.fail("planted")
+    assert heard.wait(10)
+    assert told_in != [threading.current_thread()]
+
+
+def test_a_closed_watch_does_not_fail() -> None:
+    liveness = Liveness("a", 0.1)
+    liveness.close()
+    threading.Event().wait(0.2)
+    assert liveness.reason is None
+
+
+def test_the_results_are_in_the_order_of_the_calls_and_end_the_watch() -> None:
+    given, liveness = futures("a", "b"), Liveness("ab", 60)
+    for value, name in enumerate("ba"):
+        given[name].set_result(value)
+    assert list(liveness.gather(given).items()) == [("a", 1), ("b", 0)]
+    assert liveness._closed
+
+
+class TestGather:
+    def test_gather_tells_of_the_first_failure_and_raises_it(self) -> None:
+        given, liveness = futures("a", "b", "c"), Liveness("abc", 60)
+        given["b"].set_exception(ValueError("no more"))
+        with pytest.raises(ParticipantFailed, match=r"^b failed: no more$") as caught:
+            liveness.gather(given)
+        assert liveness.reason == "b failed: no more"
+        assert isinstance(caught.value.__cause__, ValueError)
+
+    def test_gather_stays_until_the_others_have_heard_and_names_all_who_failed(self) -> None:
+        given, liveness = futures("a", "b", "c"), Liveness("abc", 60)
+        given["b"].set_exception(ValueError("no more"))
+        given["c"].set_result(3)
+        liveness.failed.add_done_callback(lambda _: given["a"].set_exception(ValueError("not without b")))
+        with pytest.raises(ParticipantFailed, match=r"^b failed: no more; a failed: not without b$"):
+            liveness.gather(given, stay=60)
+
+    def test_gather_does_not_stay_for_silent_participants(self) -> None:
+        start = time.monotonic()
+        with pytest.raises(ParticipantSilent, match=r"^nothing for 0\.1 s from a$"):
+            Liveness("a", 0.1).gather(futures("a"), stay=4)
+        assert time.monotonic() - start < 2
