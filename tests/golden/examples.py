@@ -37,6 +37,7 @@ _PAY = "Drop site=__main__:pay role=till nth=2"
 _BY_CHANCE = "seed=6; Drop site=__main__:pay side=reply chance_percent=30"
 _TWO_LOST = "; ".join(f"Drop site=__main__:pay role=customer nth={nth} side=reply" for nth in (1, 2))
 _ASKED = "Crash role=shop at=call:__main__:sell#2@till how=term"
+_GRADIENTS = "examples/corrupt/gradients.py"
 _NAN = "Corrupt site=__main__:add role=worker nth=2 side=request change=nan"
 
 EXAMPLES = (
@@ -49,9 +50,9 @@ EXAMPLES = (
     # It pays twice, which shows only in what it prints.
     Example("pairs-lost-answer-and-retry", "examples/retries/layers.py", _TWO_LOST, "unchecked"),
     Example("no-rpc", "examples/numpy/tensors.py", "seed=0", "unknown"),
-    Example("gradients-corrupted", "docs/calls.md", _NAN, "unchecked", block="def add"),
+    Example("gradients-corrupted", _GRADIENTS, _NAN, "unchecked"),
     # What checks the results does not see what was corrupted.
-    Example("gradients-corrupted-unseen", "docs/calls.md", _NAN, "equal", block="def add", check="true"),
+    Example("gradients-corrupted-unseen", _GRADIENTS, _NAN, "equal", check="true"),
     Example("asked-to-end-leaves", f"{SCRIPTS}/polite.py", _ASKED, "failed loudly", ("leave",)),
     Example("asked-to-end-fails", f"{SCRIPTS}/polite.py", _ASKED, "failed loudly", ("fail",)),
     Example("leaks-hoard", f"{SCRIPTS}/hoard.py", "seed=0", "leaked", trace=True),

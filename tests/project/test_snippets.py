@@ -88,7 +88,7 @@ def test_a_command_line_is_accepted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("my.py", "shop.py", "greet.py", "gradients.py"):
+    for name in ("my.py", "shop.py", "greet.py"):
         (tmp_path / name).touch()
     (tmp_path / "plan.txt").write_text("Drop site=__main__:pay role=till nth=1 side=reply")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
@@ -198,11 +198,14 @@ def test_the_quick_start_of_faults(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_the_example_of_corrupt(tmp_path: Path) -> None:
     """The program as it is, and repaired."""
-    program, command, unseen, repair, seen = blocks("docs/calls.md", after="\n## Corrupt\n")[:5]
-    (tmp_path / "gradients.py").write_text(program)
+    command, unseen, repair, seen = blocks("docs/calls.md", after="\n## Corrupt\n")[:4]
+    place = "examples/corrupt/gradients.py"
+    program = (ROOT / place).read_text()
+    (tmp_path / place).parent.mkdir(parents=True)
+    (tmp_path / place).write_text(program)
     command_says(tmp_path, command, unseen, 1)
     whole = re.findall(r"def add.*?(?=\n\n\ndef play)", program, re.DOTALL)[0]
-    (tmp_path / "gradients.py").write_text(program.replace(whole, repair.rstrip()))
+    (tmp_path / place).write_text(program.replace(whole, repair.rstrip()))
     command_says(tmp_path, command, seen, 0)
 
 
