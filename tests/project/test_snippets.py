@@ -178,6 +178,14 @@ def test_the_python_of_the_readme(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+def test_the_first_steps_of_the_readme(tmp_path: Path) -> None:
+    train, trained, hurt, found = blocks("README.md", after="\n## First steps\n")[:4]
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    command_says(tmp_path, train, trained, 0)
+    command_says(tmp_path, hurt, found, 1)
+
+
+@pytest.mark.long
 def test_the_quick_start_of_faults(tmp_path: Path) -> None:
     shown = blocks("docs/faults.md", before="\n## Read a verdict")
     program, repair = (text for text in shown if "def pay" in text)
