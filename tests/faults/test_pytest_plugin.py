@@ -209,7 +209,7 @@ def test_the_examples_of_the_manual_run(run: Run, pytester: pytest.Pytester) -> 
     assert [name for name, _ in blocks] == ["conftest.py", "shop.py", "test_shop.py"]
     for name, content in blocks:
         (pytester.path / name).write_text(content)
-    pytester.runpytest_subprocess("test_shop.py", timeout=100).assert_outcomes(passed=4)
+    pytester.runpytest_subprocess("test_shop.py", timeout=100).assert_outcomes(passed=3)
 
 
 @pytest.mark.long

@@ -1,8 +1,7 @@
-"""The runs of examples: programs that documents show, and those whose leaks are named. The verdicts are theirs."""
+"""The runs of examples: small programs, also those that documents show. Each has its verdict."""
 
 from __future__ import annotations
 
-import re
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,39 +18,39 @@ SCRIPTS = "tests/scripts"
 
 @dataclass(frozen=True)
 class Example:
-    """One run. ``program``: a file, or a page whose first Python with ``block`` in it is the program; ``arguments``:
-    the program's; ``trace``, ``bound``: as in `run_script`."""
+    """One run. ``arguments``: the program's; ``trace``, ``bound``: as in `run_script`."""
 
     name: str
     program: str
     plan: str
     verdict: str
     arguments: tuple[str, ...] = ()
-    block: str = ""
     trace: bool = False
     bound: float | None = None
     check: str = ""
 
 
+_SHOP = f"{SCRIPTS}/asks_again.py"
 _PAY = "Drop site=__main__:pay role=till nth=2"
 _BY_CHANCE = "seed=6; Drop site=__main__:pay side=reply chance_percent=30"
 _TWO_LOST = "; ".join(f"Drop site=__main__:pay role=customer nth={nth} side=reply" for nth in (1, 2))
 _ASKED = "Crash role=shop at=call:__main__:sell#2@till how=term"
+_GRADIENTS = "examples/corrupt/gradients.py"
 _NAN = "Corrupt site=__main__:add role=worker nth=2 side=request change=nan"
 
 EXAMPLES = (
     Example("lost-by-chance", "examples/retries/naive.py", _BY_CHANCE, "unchecked"),
-    Example("shop-healthy", "docs/faults.md", "seed=0", "unchecked", block="def pay"),
-    Example("shop-lost-request", "docs/faults.md", f"{_PAY} side=request", "unchecked", block="def pay"),
-    Example("shop-lost-reply", "docs/faults.md", f"{_PAY} side=reply", "wrong", block="def pay"),
+    Example("shop-healthy", _SHOP, "seed=0", "unchecked"),
+    Example("shop-lost-request", _SHOP, f"{_PAY} side=request", "unchecked"),
+    Example("shop-lost-reply", _SHOP, f"{_PAY} side=reply", "wrong"),
     # The till is told of the loss after 2 s, and fails then.
-    Example("shop-late", "docs/faults.md", f"{_PAY} side=reply", "hung", block="def pay", bound=0.5),
+    Example("shop-late", _SHOP, f"{_PAY} side=reply", "hung", bound=0.5),
     # It pays twice, which shows only in what it prints.
     Example("pairs-lost-answer-and-retry", "examples/retries/layers.py", _TWO_LOST, "unchecked"),
     Example("no-rpc", "examples/numpy/tensors.py", "seed=0", "unknown"),
-    Example("gradients-corrupted", "docs/calls.md", _NAN, "unchecked", block="def add"),
+    Example("gradients-corrupted", _GRADIENTS, _NAN, "unchecked"),
     # What checks the results does not see what was corrupted.
-    Example("gradients-corrupted-unseen", "docs/calls.md", _NAN, "equal", block="def add", check="true"),
+    Example("gradients-corrupted-unseen", _GRADIENTS, _NAN, "equal", check="true"),
     Example("asked-to-end-leaves", f"{SCRIPTS}/polite.py", _ASKED, "failed loudly", ("leave",)),
     Example("asked-to-end-fails", f"{SCRIPTS}/polite.py", _ASKED, "failed loudly", ("fail",)),
     Example("leaks-hoard", f"{SCRIPTS}/hoard.py", "seed=0", "leaked", trace=True),
@@ -65,12 +64,8 @@ def run_example(example: Example, place: Path, results: Results | None = None) -
     """Run an example's program, copied into ``place``. The run's folder is ``place / "run"``."""
     from faults.inject.messages import small_files_only  # imports torch, which who reads the table spares
 
-    source = (ROOT / example.program).read_text()
-    if example.block:
-        blocks = re.findall(r"^```python\n(.*?)^```$", source, re.MULTILINE | re.DOTALL)
-        source = next(each for each in blocks if example.block in each)
     copy = place / f"{example.name}.py"
-    copy.write_text(source)
+    copy.write_text((ROOT / example.program).read_text())
     command = [sys.executable, str(copy), *example.arguments]
     with small_files_only():  # no transport that spins
         return run_script(

@@ -77,3 +77,11 @@ def test_a_heading_that_comes_twice_has_a_number(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# A run's `folder`\n\n```\n# no heading\n```\n\n## Twice\n\n## Twice\n")
     assert anchors(page) == {"a-runs-folder", "twice", "twice-1"}
+
+
+def test_the_files_on_the_walks_of_the_design_exist() -> None:
+    """docs/design.md follows one run and one fault through their files."""
+    walks = re.findall(r"in `(\w+)/`:\n\n((?:\|.*\n)+)", (ROOT / "docs" / "design.md").read_text())
+    named = [f"{room}/{file}" for room, rows in walks for file in re.findall(r"`([\w/]+\.py)`", rows)]
+    assert len(walks) == 2
+    assert [file for file in named if not (ROOT / file).is_file()] == []

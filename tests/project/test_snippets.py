@@ -88,7 +88,7 @@ def test_a_command_line_is_accepted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("my.py", "shop.py", "greet.py", "gradients.py"):
+    for name in ("my.py", "shop.py", "greet.py"):
         (tmp_path / name).touch()
     (tmp_path / "plan.txt").write_text("Drop site=__main__:pay role=till nth=1 side=reply")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
@@ -150,7 +150,7 @@ def command_says(folder: Path, command: str, quoted: str, status: int) -> None:
             text=True,
             timeout=100,
         )
-    quoted = re.sub("^python (shop|examples)", rf"{sys.executable} \1", quoted.replace("…\n", ""), flags=re.MULTILINE)
+    quoted = re.sub("^python examples", f"{sys.executable} examples", quoted.replace("…\n", ""), flags=re.MULTILINE)
     said, wanted = ({re.sub(r"[\d.]+", "N", line) for line in text.splitlines()} for text in (done.stdout, quoted))
     assert (wanted - said, done.returncode) == (set(), status), done.stdout + done.stderr
     for line in done.stderr.splitlines():
@@ -178,31 +178,40 @@ def test_the_python_of_the_readme(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+def test_the_first_steps_of_the_readme(tmp_path: Path) -> None:
+    train, trained, hurt, found = blocks("README.md", after="\n## First steps\n")[:4]
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    command_says(tmp_path, train, trained, 0)
+    command_says(tmp_path, hurt, found, 1)
+
+
+@pytest.mark.long
 def test_the_quick_start_of_faults(tmp_path: Path) -> None:
+    """And the same fault with the program that numbers its requests."""
     shown = blocks("docs/faults.md", before="\n## Read a verdict")
-    program, repair = (text for text in shown if "def pay" in text)
-    passing, failing = (text for text in shown if "verdict: " in text)
-    (lost,) = (text for text in shown if text.startswith("python -m faults run --plan"))
+    right, wrong = (text for text in shown if "verdict: " in text)
+    (lost,) = (text for text in shown if text.startswith("python -m faults run"))
     (calls,) = (text for text in shown if text.startswith("python -m faults list"))
     (plans,) = (text for text in shown if text.startswith("plans, of which"))
-    (tmp_path / "shop.py").write_text(program)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     command_says(tmp_path, calls, plans, 0)
-    command_says(tmp_path, lost, passing, 0)
-    command_says(tmp_path, lost.replace("side=request", "side=reply"), failing, 1)
-    repaired = program.replace(re.findall(r"paid = .*?(?=\n\n\ndef play)", program, re.DOTALL)[0], repair.rstrip())
-    repaired = repaired.replace("for amount in", "for number, amount in enumerate(").replace("100):", "100)):")
-    (tmp_path / "shop.py").write_text(repaired.replace("args=(amount,)", "args=(number, amount)"))
-    command_says(tmp_path, lost.replace("side=request", "side=reply"), "verdict: unchecked\n", 0)
+    command_says(tmp_path, lost, right, 0)
+    lost = lost.replace("side=request", "side=reply")
+    command_says(tmp_path, lost, wrong, 1)
+    command_says(tmp_path, lost.replace("naive.py", "once.py"), "verdict: equal\n", 0)
 
 
 @pytest.mark.long
 def test_the_example_of_corrupt(tmp_path: Path) -> None:
     """The program as it is, and repaired."""
-    program, command, unseen, repair, seen = blocks("docs/calls.md", after="\n## Corrupt\n")[:5]
-    (tmp_path / "gradients.py").write_text(program)
+    command, unseen, repair, seen = blocks("docs/calls.md", after="\n## Corrupt\n")[:4]
+    place = "examples/corrupt/gradients.py"
+    program = (ROOT / place).read_text()
+    (tmp_path / place).parent.mkdir(parents=True)
+    (tmp_path / place).write_text(program)
     command_says(tmp_path, command, unseen, 1)
     whole = re.findall(r"def add.*?(?=\n\n\ndef play)", program, re.DOTALL)[0]
-    (tmp_path / "gradients.py").write_text(program.replace(whole, repair.rstrip()))
+    (tmp_path / place).write_text(program.replace(whole, repair.rstrip()))
     command_says(tmp_path, command, seen, 0)
 
 
