@@ -97,16 +97,23 @@ class Barrier(Generic[T]):
         except Exception as error:
             raise self.fail(f"{what} failed: {type(error).__name__}: {error}") from error
 
-    def complete(self, result: T) -> None:
-        """Answer all participants and begin the next round. Call it without a lock: it makes all replies in turn."""
+    def swap_future(self) -> torch.futures.Future[T | RoundFailed]:
+        """Begin the next round with a new future, and return the one that all participants of this round wait for.
+
+        Set its result without a lock: that makes all replies in turn. After a failure the participants have theirs.
+        """
         with self._lock:
             if self.failure is not None:
-                return
+                return torch.futures.Future()
             future, self._future = self._future, torch.futures.Future()
             self.number += 1
             self.joined = []
             self._due = time.monotonic() + self.timeout
-        future.set_result(result)
+        return future
+
+    def complete(self, result: T) -> None:
+        """Begin the next round, and answer all participants of this one. Call it without a lock (`swap_future`)."""
+        self.swap_future().set_result(result)
 
     def fail(self, reason: str) -> RoundFailed:
         """End the wait of all participants in this round and refuse every later report. Returns the first failure."""

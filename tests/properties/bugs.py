@@ -28,7 +28,12 @@ def forget_to_divide(role: str) -> None:
 def lose_a_gradient(role: str) -> None:
     """The server loses the gradients of all trainers except the first."""
     right: Any = batch.accumulate
-    batch.accumulate = lambda model, grads, first: right(model, grads, first=True) if first else None
+
+    def wrong(model: Any, grads: Any) -> None:
+        if all(p.grad is None for p in model.parameters()):
+            right(model, grads)
+
+    batch.accumulate = wrong
 
 
 def reply_with_stale_parameters(role: str) -> None:
@@ -36,7 +41,7 @@ def reply_with_stale_parameters(role: str) -> None:
     right: Any = batch.BatchUpdateParameterServer.update
 
     def wrong(self: Any) -> Any:
-        before = copy.deepcopy(batch.share_model(self.model))
+        before = copy.deepcopy(self.model)
         right(self)
         return before
 
