@@ -2,7 +2,7 @@
 
     python benchmarks/timeline.py --size 48x128 --split 4
 
-Shards are timed by hooks, put around `Shard` in each role before RPC starts. The last batch but one is drawn.
+Shards are timed by hooks on their layers, put there in each role before RPC starts. The last batch but one is drawn.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import measure
@@ -17,9 +18,8 @@ import torch
 import torch.distributed.rpc as rpc
 from pipeline import size
 
-from reference.pipeline import WORKERS, Case, run_master
+from reference.pipeline import WORKERS, Case, ResNetShard1, ResNetShard2, run_master
 from reference.roles import serve
-from reference.rpc.shard import Shard
 from reference.world import launch
 
 COLUMNS = 100
@@ -36,28 +36,39 @@ class Span:
     end: float
 
 
-# In each worker: its spans so far.
+# In each worker: its spans so far, and when the gradient of each micro-batch's output came.
 _spans: list[Span] = []
+_began: dict[int, float] = {}
 
 
 def note_spans(role: str) -> None:
     """Runs in every role before RPC starts."""
-    original: Callable[..., torch.Tensor] = Shard._compute
+    kind: Any = ResNetShard1 if role == WORKERS[0] else ResNetShard2
+    original: Callable[..., None] = kind.__init__
 
-    def noted(self: Shard, x: torch.Tensor, number: int) -> torch.Tensor:
-        began: list[float] = []
+    def noted(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        numbers = count()
+        calls: list[tuple[int, float]] = []
 
-        def ended(_: torch.Tensor) -> None:
-            _spans.append(Span(role, "backward", number, began[0], time.monotonic()))
+        def before(_: object, args: tuple[torch.Tensor]) -> None:
+            number = next(numbers)
+            calls.append((number, time.monotonic()))
 
-        start = time.monotonic()
-        x.requires_grad_().register_hook(ended)  # type: ignore[no-untyped-call]
-        out = original(self, x, number)
-        _spans.append(Span(role, "forward", number, start, time.monotonic()))
-        out.register_hook(lambda _: began.append(time.monotonic()))  # type: ignore[no-untyped-call]
-        return out
+            def ended(_: torch.Tensor) -> None:
+                _spans.append(Span(role, "backward", number, _began[number], time.monotonic()))
 
-    Shard._compute = noted  # type: ignore[method-assign]
+            args[0].requires_grad_().register_hook(ended)  # type: ignore[no-untyped-call]
+
+        def after(_: object, args: tuple[torch.Tensor], out: torch.Tensor) -> None:
+            number, start = calls.pop()
+            _spans.append(Span(role, "forward", number, start, time.monotonic()))
+            out.register_hook(lambda _: _began.update({number: time.monotonic()}))  # type: ignore[no-untyped-call]
+
+        self.seq.register_forward_pre_hook(before)
+        self.seq.register_forward_hook(after)
+
+    kind.__init__ = noted
 
 
 def spans() -> list[Span]:

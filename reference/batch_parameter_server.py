@@ -5,8 +5,8 @@ Source: seed 002, first half (batch-updating parameter server), with the launche
 Roles: ``ps`` holds the model, starts every trainer and returns the trace; ``trainer1`` … compute gradients of their
 own batches, (batch_size, 3, image_w, image_h) images with one-hot labels (batch_size, num_classes). In a round each
 trainer sends its gradients, and the reply of that call is the updated model: SGD with momentum on the gradients' mean.
-The gradients are added in ``rank`` order, or in the order of ``arrival`` as published. The trace records the order of
-arrival, and the twin replays it where it decides bits.
+The server holds each report until the last one is there. It adds the gradients in ``rank`` order, or in the order of
+``arrival`` as published (S2.9). The trace records the order of arrival, and the twin replays it where it decides bits.
 
 Batch norm: trainers send their buffers too, and the server keeps the buffers' mean. In the published form the server's
 model never sees a forward pass, so its running statistics stay as initialised and ``eval()`` is meaningless (S2.8).
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -35,20 +35,13 @@ from reference.trace.case import choice, number
 from reference.trace.progress import log_step
 from reference.trace.trace import Recorder, Trace
 from reference.training.data import Batch, random_images
-from reference.training.gradients import (
-    Reports,
-    Snapshot,
-    Tensors,
-    accumulate,
-    average,
-    report_of,
-    share_model,
-    weighted_sum,
-)
+from reference.training.gradients import weighted_sum
 from reference.training.models import build_model
 from reference.training.placement import device_in_turn, one_thread
 from reference.training.training_case import ExactableCase
 from reference.training.worker_order import record_arrivals, recorded_arrivals
+
+Tensors = Sequence[torch.Tensor]
 
 # --- The lesson: a server whose calls wait for each other, and hold no thread ----------------------------------------
 
@@ -68,8 +61,7 @@ class BatchUpdateParameterServer:
         self.round: Rounds[nn.Module] = Rounds(self.trainers, case.steps, case.timeout)
         self.batch_update_size = case.trainers
         self.optimizer = sgd(case, self.model)
-        self.reports = Reports(self.model)
-        self.snapshot = Snapshot(self.model)
+        self.reports: dict[str, tuple[Tensors, Tensors]] = {}
         self.recorder = Recorder(case, self.model)
 
     def get_model(self) -> nn.Module:
@@ -80,45 +72,41 @@ class BatchUpdateParameterServer:
     @staticmethod
     @rpc.functions.async_execution  # type: ignore[untyped-decorator]
     def update_and_fetch_model(
-        ps_rref: RRef[Any], trainer: str, number: int, grads: Tensors, buffers: Tensors
+        ps_rref: RRef[Any], trainer: str, grads: Tensors, buffers: Tensors
     ) -> torch.futures.Future[nn.Module]:
-        """Report one trainer's gradients and buffers for round ``number``; the reply is the model after its update.
+        """Report one trainer's gradients and buffers; the reply is the model after this round's update.
 
-        The call blocks no RPC thread: all trainers but the last get a future that the last one completes.
+        The call blocks no RPC thread: every trainer's call returns the round's future, which the last one completes.
 
         Raises:
             RoundFailed: a trainer is missing, unknown or reports twice, or after the last round, or the update failed.
         """
         self = ps_rref.local_value()
         # If anything in this block fails, the round fails for everybody (S2.6).
-        with self.lock, self.round.report(trainer, number) as (fut, last):
-            self.accumulate(trainer, grads, buffers)
+        with self.lock, self.round.report(trainer) as (fut, last):
+            check_shapes(grads, list(self.model.parameters()))
+            check_shapes(buffers, list(self.model.buffers()))
+            self.reports[trainer] = grads, buffers
             model = self.update() if last else None
         if last:
             # Outside the lock: this serialises every waiting caller's reply in turn (S2.3, S2.4).
-            self.round.complete(model)
-            self.snapshot.part_soon(self.lock)
+            self.round.swap_future().set_result(model)
         return fut  # type: ignore[no-any-return]
 
-    def accumulate(self, trainer: str, grads: Tensors, buffers: Tensors) -> None:
-        """Add the gradients that are next in the case's order, and hold a report that comes before its turn."""
-        self.snapshot.part()
-        self.reports.hold(trainer, grads, buffers)
-        for first, each in self.reports.next_grads(self.order()):
-            accumulate(self.model, each, first=first)
-
     def update(self) -> nn.Module:
-        """Make one optimizer step on the mean, and return the snapshot that all trainers get."""
-        average(self.model, self.batch_update_size, self.reports.all_buffers(self.order()))
+        """Make one optimizer step on the mean of the gradients, and return a copy of the model for all trainers."""
+        by_arrival = self.case.accumulation == "arrival"
+        order = self.round.joined if by_arrival else self.trainers
+        reports = [self.reports.pop(trainer) for trainer in order]
+        for grads, _ in reports:
+            accumulate(self.model, grads)
+        average(self.model, self.batch_update_size, [buffers for _, buffers in reports])
         self.optimizer.step()
         self.recorder.step(self.round.number, {}, self.model)
-        if self.case.accumulation == "arrival":
-            record_arrivals(self.recorder, self.round.number, [self.trainers.index(t) for t in self.round.joined])
-        return self.snapshot.take()
-
-    def order(self) -> list[str]:
-        """Return the trainers in the order in which this round's gradients are added."""
-        return self.trainers if self.case.accumulation == "rank" else self.round.joined
+        self.optimizer.zero_grad()
+        if by_arrival:
+            record_arrivals(self.recorder, self.round.number, [self.trainers.index(trainer) for trainer in order])
+        return copy.deepcopy(self.model)  # the next round may begin before this one's replies are sent (S2.5)
 
 
 class Trainer:
@@ -145,12 +133,13 @@ class Trainer:
         assert self.ps_rref is not None
         case, losses = self.case, []
         m = self.ps_rref.rpc_sync(timeout=case.timeout).get_model().to(self.device)
-        for round_, (inputs, labels) in enumerate(self.get_next_batch()):
+        for inputs, labels in self.get_next_batch():
             losses.append(self.gradients(m, inputs, labels))
+            # A plain call, which waits for the round. That its target returns a future makes no difference (S2.10).
             m = rpc.rpc_sync(
                 self.ps_rref.owner(),
                 BatchUpdateParameterServer.update_and_fetch_model,
-                args=(self.ps_rref, self.name, round_, *report_of(m)),
+                args=(self.ps_rref, self.name, *report_of(m)),
                 timeout=case.reply_timeout,
             ).to(self.device)
             log_step(len(losses), case.steps, float(losses[-1]))
@@ -161,6 +150,43 @@ class Trainer:
         loss = self.loss_fn(m(inputs), labels)
         loss.backward()
         return loss.detach().cpu()
+
+
+def check_shapes(got: Tensors, wanted: Tensors) -> None:
+    """Raise ValueError unless ``got`` has as many tensors as ``wanted``, each of the same shape."""
+    if len(got) != len(wanted):
+        raise ValueError(f"{len(got)} tensors, wanted {len(wanted)}")
+    for index, (tensor, like) in enumerate(zip(got, wanted, strict=True)):
+        if tensor.shape != like.shape:
+            raise ValueError(f"tensor {index} has shape {tuple(tensor.shape)}, wanted {tuple(like.shape)}")
+
+
+def report_of(model: nn.Module) -> tuple[Tensors, Tensors]:
+    """Make a trainer's report: its model's gradients and buffers, on the CPU."""
+    return [p.grad.cpu() for p in model.parameters() if p.grad is not None], [b.cpu() for b in model.buffers()]
+
+
+def accumulate(model: nn.Module, grads: Tensors) -> None:
+    """Add one trainer's gradients to ``.grad``; after `zero_grad`, which leaves None, they become ``.grad`` (S2.2)."""
+    for p, g in zip(model.parameters(), grads, strict=True):
+        if p.grad is None:
+            p.grad = g
+        else:
+            p.grad += g
+
+
+def average(model: nn.Module, count: int, buffers: Sequence[Tensors]) -> None:
+    """Divide the summed gradients by ``count``, and set the buffers to the trainers' mean, added in their order."""
+    for p in model.parameters():
+        if p.grad is not None and count > 1:
+            p.grad /= count
+    for buffer, *each in zip(model.buffers(), *buffers, strict=True):
+        total = each[0].clone()
+        if buffer.is_floating_point():
+            for other in each[1:]:
+                total += other
+            total /= count
+        buffer.copy_(total)
 
 
 # --- Roles and Case --------------------------------------------------------------------------------------------------
@@ -260,15 +286,16 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         by_arrival = case.accumulation == "arrival"
         order = recorded_arrivals(replay, step, case.trainers) if by_arrival else list(range(case.trainers))
         reports = []
-        for place, index in enumerate(order):
-            m = copy.deepcopy(share_model(model)).to(trainers[index].device)
+        for index in order:
+            m = copy.deepcopy(model).to(trainers[index].device)
             loss = trainers[index].gradients(m, *next(batches[index]))
             recorder.put(f"{step:04d}/loss", {names[index]: loss})
             reports.append(report_of(m))
-            accumulate(model, reports[-1][0], first=place == 0)
+            accumulate(model, reports[-1][0])
         average(model, case.trainers, [buffers for _, buffers in reports])
         optimizer.step()
         recorder.step(step, {}, model)
+        optimizer.zero_grad()
         if by_arrival:
             record_arrivals(recorder, step, order)
     return recorder.trace()

@@ -25,7 +25,7 @@ from torch.distributed.rpc import RRef
 
 from reference.exact.exactness import proven
 from reference.roles import Roles, numbered
-from reference.rpc.shard import Named, SequentialShard, Shard, joined, on_cpu
+from reference.rpc.shard import Named, Shard, joined, on_cpu
 from reference.trace.case import choice, number
 from reference.trace.trace import Recorder, Trace, gradients_of, parameters_of
 from reference.training.data import Batch, random_images
@@ -48,8 +48,13 @@ class ResNetShard1(Shard):
         self.seq = ResNetBase(64).first_half()
         initialise(self)
 
-    def compute(self, x: torch.Tensor) -> torch.Tensor:
-        return self.seq(x)  # type: ignore[no-any-return]
+    def forward(self, x_rref: RRef[torch.Tensor], number: int) -> torch.Tensor:
+        """Compute micro-batch ``number``, counted from 0 over all batches. Raises as `Shard.turn`."""
+        x = x_rref.to_here().to(self.device)
+        with self.turn(number):  # the published lock lets micro-batches in as they come (S4.6)
+            out = self.seq(x)
+        # As published the features go through the CPU; since device maps exist they need not (S4.11).
+        return out.cpu() if self.to_cpu else out  # type: ignore[no-any-return]
 
 
 class ResNetShard2(Shard):
@@ -61,8 +66,26 @@ class ResNetShard2(Shard):
         self.fc = nn.Linear(FEATURES, num_classes)
         initialise(self)
 
-    def compute(self, x: torch.Tensor) -> torch.Tensor:
-        return self.fc(torch.flatten(self.seq(x), 1))  # type: ignore[no-any-return]
+    def forward(self, x_rref: RRef[torch.Tensor], number: int) -> torch.Tensor:
+        """Compute micro-batch ``number``. Raises as `Shard.turn`."""
+        x = x_rref.to_here().to(self.device)
+        with self.turn(number):
+            out = self.fc(torch.flatten(self.seq(x), 1))
+        return out.cpu()  # type: ignore[no-any-return]
+
+
+class SequentialShard(Shard):
+    """A shard of any module, for instance half of an ``nn.Sequential``. Runs on either worker."""
+
+    def __init__(self, make: Callable[[], nn.Module], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.seq = make().to(self.device)
+
+    def forward(self, x_rref: RRef[torch.Tensor], number: int) -> torch.Tensor:
+        x = x_rref.to_here().to(self.device)
+        with self.turn(number):
+            out = self.seq(x)
+        return out.cpu() if self.to_cpu else out  # type: ignore[no-any-return]
 
 
 class DistResNet50(nn.Module):
@@ -75,7 +98,7 @@ class DistResNet50(nn.Module):
     def __init__(self, num_split: int, workers: Sequence[str], shards: Sequence[Callable[..., Shard]]) -> None:
         super().__init__()
         self.num_split = num_split
-        self.admitted = 0
+        self.number = 0
         self.p1_rref = rpc.remote(workers[0], shards[0])
         self.p2_rref = rpc.remote(workers[1], shards[1])
         # Asked for now, because an RRef proxy's first call asks the owner for the object's type and continues in a
@@ -86,16 +109,16 @@ class DistResNet50(nn.Module):
     def forward(self, xs: torch.Tensor) -> torch.Tensor:
         """Return outputs (batch, …) for ``xs`` (batch, …), split into ``num_split`` parts of nearly equal size.
 
-        The published code splits into parts of ``num_split`` images (S4.3). `Shard.forward` computes the parts in the
-        order of their numbers.
+        The published code splits into parts of ``num_split`` images (S4.3). Both calls return at once, so all parts are
+        on their way before the first is computed; the shards compute them in the order of their numbers.
         """
         out_futures = []
-        for place, x in enumerate(xs.tensor_split(self.num_split), start=self.admitted):
+        for x in xs.tensor_split(self.num_split):
             x_rref = RRef(x)
-            y_rref = self.p1_rref.remote().forward(x_rref, place)
-            z_fut = self.p2_rref.rpc_async().forward(y_rref, place)
+            y_rref = self.p1_rref.remote().forward(x_rref, self.number)
+            z_fut = self.p2_rref.rpc_async().forward(y_rref, self.number)
             out_futures.append(z_fut)
-        self.admitted += self.num_split
+            self.number += 1
         return torch.cat(torch.futures.wait_all(out_futures))
 
     def parameter_rrefs(self) -> list[RRef[Any]]:
@@ -266,12 +289,13 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     return recorder.trace()
 
 
-def forward(shards: list[Shard], x: torch.Tensor) -> torch.Tensor:
-    """Run one micro-batch through both shards in this process."""
-    for shard in shards:
-        x = shard(x.to(shard.device))
+def forward(shards: Sequence[Any], x: torch.Tensor) -> torch.Tensor:
+    """Run one micro-batch through both shards' layers in this process."""
+    first, second = shards
+    x = second.seq(first.seq(x.to(first.device)).to(second.device))
+    x = second.fc(torch.flatten(x, 1)) if isinstance(second, ResNetShard2) else x
     return x.cpu()
 
 
-def values_of(shards: list[Shard]) -> tuple[Named, Named]:
+def values_of(shards: Sequence[Shard]) -> tuple[Named, Named]:
     return joined(*(shard.values() for shard in shards))

@@ -57,7 +57,7 @@ class ParameterServerShard(BatchUpdateParameterServer):
     @staticmethod
     @rpc.functions.async_execution  # type: ignore[untyped-decorator]
     def push_and_fetch(
-        shard_rref: RRef[Any], trainer: str, number: int, grads: Named, buffers: Named
+        shard_rref: RRef[Any], trainer: str, grads: Named, buffers: Named
     ) -> torch.futures.Future[dict[str, torch.Tensor]]:
         """Report one trainer's gradients and buffers of this shard for a round; the reply is the shard after the round.
 
@@ -68,7 +68,7 @@ class ParameterServerShard(BatchUpdateParameterServer):
         model = shard_rref.local_value().model
         in_order = [grads[name] for name, _ in model.named_parameters()]
         statistics = [buffers[name] for name, _ in model.named_buffers()]
-        reply = BatchUpdateParameterServer.update_and_fetch_model(shard_rref, trainer, number, in_order, statistics)
+        reply = BatchUpdateParameterServer.update_and_fetch_model(shard_rref, trainer, in_order, statistics)
         return reply.then(_tensors_of)  # type: ignore[no-any-return]
 
     def recorded(self) -> dict[str, torch.Tensor]:
@@ -101,7 +101,7 @@ class Trainer(batch_parameter_server.Trainer):
         for inputs, labels in self.get_next_batch():
             self.model.zero_grad()
             losses.append(self.gradients(self.model, inputs, labels))
-            self.push_and_fetch(len(losses) - 1)
+            self.push_and_fetch()
             log_step(len(losses), self.case.steps, float(losses[-1]))
         return losses
 
@@ -109,11 +109,11 @@ class Trainer(batch_parameter_server.Trainer):
         """Ask all shards at once for their tensors, and load them."""
         self.load([rref.rpc_async(timeout=self.case.timeout).fetch() for rref in self.shard_rrefs])
 
-    def push_and_fetch(self, number: int) -> None:
+    def push_and_fetch(self) -> None:
         """Send every shard its gradients and buffers of a round, then load its tensors after the round."""
         method, limit = ParameterServerShard.push_and_fetch, self.case.reply_timeout
         replies = [
-            rpc.rpc_async(rref.owner(), method, args=(rref, self.name, number, *self.report(part)), timeout=limit)
+            rpc.rpc_async(rref.owner(), method, args=(rref, self.name, *self.report(part)), timeout=limit)
             for rref, part in zip(self.shard_rrefs, self.parts, strict=True)
         ]
         self.load(replies)

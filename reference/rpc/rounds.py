@@ -104,16 +104,23 @@ class Rounds(Liveness, Generic[T]):
             assert self.failure is not None
             raise self.failure from error
 
-    def complete(self, result: T) -> None:
-        """Answer all participants and begin the next round. Call it without a lock: it makes all replies in turn."""
+    def swap_future(self) -> torch.futures.Future[T | RoundFailed]:
+        """Begin the next round with a new future, and return the one that all participants of this round wait for.
+
+        Set its result without a lock: that makes all replies in turn. After a failure the participants have theirs.
+        """
         with self._lock:
             if self.failure is not None:
-                return
+                return torch.futures.Future()
             future, self._future = self._future, torch.futures.Future()
             self.number += 1
             self.joined = []
             self.last = dict.fromkeys(self.names, time.monotonic())
-        future.set_result(result)
+        return future
+
+    def complete(self, result: T) -> None:
+        """Begin the next round, and answer all participants of this one. Call it without a lock (`swap_future`)."""
+        self.swap_future().set_result(result)
 
     def gather(self, calls: Futures, *, stay: float = FAREWELL_SECONDS) -> dict[str, Any]:
         """Wait for the calls that make the reports, as `Liveness.gather` does.

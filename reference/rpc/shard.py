@@ -1,8 +1,10 @@
-"""Shards of a pipeline, which run any two halves of a model on their workers (seed 004, step 1)."""
+"""What a pipeline's shards have besides their published code: turns, and gradients in one order (seed 004)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -11,14 +13,12 @@ from torch import nn
 from torch.distributed.rpc import RRef
 
 from reference.rpc.accumulated_gradients import AccumulatedGradients
-from reference.rpc.ordered_executor import OrderedExecutor
-from reference.rpc.parameter_chain import ParameterChain
 
 Named = dict[str, torch.Tensor]
 
 
 class Shard(nn.Module):
-    """One part of a model, on the worker that owns it. Subclasses define `compute`.
+    """One part of a model, on the worker that owns it. The ``forward`` of a subclass computes within its `turn`.
 
     Each parameter that requires a gradient takes part in every batch. Otherwise `await_gradients` raises.
     """
@@ -29,42 +29,28 @@ class Shard(nn.Module):
         self.timeout = timeout
         self.device = torch.device(device)
         self.to_cpu = to_cpu
-        self._executor = OrderedExecutor(timeout)
+        self._turns = Turns(timeout)
         self._chain = ParameterChain(self)
 
-    def compute(self, x: torch.Tensor) -> torch.Tensor:
-        raise NotImplementedError
-
-    def forward(self, x: Any, number: int | None = None) -> torch.Tensor:
-        """Compute a tensor in this thread, or micro-batch ``number`` (from 0, of all so far) that an RRef refers to.
+    @contextmanager
+    def turn(self, number: int) -> Iterator[None]:
+        """Stand for the published lock: within the block, this thread computes micro-batch ``number``, of all so far.
 
         Micro-batches are fetched at once, each in the RPC thread of its call, but computed in the order of their
-        numbers, because batch norm's running statistics depend on the order (S4.6).
+        numbers, because batch norm's running statistics depend on the order (S4.6). Within the block the parameters
+        are links of the batch's chain.
 
         Raises:
             PredecessorFailed: an earlier micro-batch failed or is missing.
         """
-        if isinstance(x, torch.Tensor):
-            return self.compute(x)
-        assert number is not None
-        here = x.to_here(timeout=self.timeout).to(self.device)
-        self._settle()
-        return self._executor.run(number, lambda: self._compute(here, number))
-
-    def _compute(self, x: torch.Tensor, number: int) -> torch.Tensor:
-        """Runs in the executor's thread."""
-        if number % self.num_split == 0:
-            self._chain.restart()
-            self._accumulated.restart()
-        out: torch.Tensor = self._chain(x)
-        out = out.cpu() if self.to_cpu else out
-        self._settle()
-        return out
-
-    def _settle(self) -> None:
-        """Wait for this thread's CUDA stream, because another thread uses the tensors on a stream of its own."""
-        if self.device.type == "cuda":
-            torch.cuda.current_stream(self.device).synchronize()
+        with self._turns.turn(number):
+            if number % self.num_split == 0:
+                self._chain.restart()
+                self._accumulated.restart()
+            with self._chain.link():
+                yield
+            if self.device.type == "cuda":  # the next turn's thread has a stream of its own
+                torch.cuda.current_stream(self.device).synchronize()
 
     def parameter_rrefs(self) -> list[RRef[Any]]:
         """RRefs to all parameters, made on their owner, because a parameter that is sent is a detached copy (S3.3).
@@ -99,17 +85,6 @@ def on_cpu(tensors: Mapping[str, torch.Tensor]) -> Named:
     return {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
 
 
-class SequentialShard(Shard):
-    """A shard of any module, for instance an ``nn.Sequential``."""
-
-    def __init__(self, make: Callable[[], nn.Module], *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.seq = make().to(self.device)
-
-    def compute(self, x: torch.Tensor) -> torch.Tensor:
-        return self.seq(x)  # type: ignore[no-any-return]
-
-
 def joined(first: tuple[Named, Named], second: tuple[Named, Named]) -> tuple[Named, Named]:
     """(parameters, buffers) of two shards under common names."""
     parameters, buffers = (
@@ -121,3 +96,87 @@ def joined(first: tuple[Named, Named], second: tuple[Named, Named]) -> tuple[Nam
         for kind in (0, 1)
     )
     return parameters, buffers
+
+
+class PredecessorFailed(RuntimeError):
+    """A turn will never come, because one with an earlier number failed or is missing. Says which."""
+
+
+class PredecessorSilent(PredecessorFailed, TimeoutError):
+    """A turn will never come, because one with an earlier number did not begin in time."""
+
+
+class Turns:
+    """Lets threads in one by one, with the numbers 0, 1, 2, … in this order, whatever the order in which they come."""
+
+    def __init__(self, timeout: float) -> None:
+        self.timeout = timeout
+        self.failure: str | None = None
+        self._due = 0
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def turn(self, number: int) -> Iterator[None]:
+        """Wait until the blocks of all earlier numbers have ended. If this block fails, all later turns do.
+
+        Raises:
+            PredecessorFailed: an earlier number failed, or this number has had its turn.
+            PredecessorSilent: an earlier number did not come within ``timeout`` seconds.
+        """
+        with self._changed:
+            came = self._changed.wait_for(lambda: self.failure is not None or self._due >= number, self.timeout)
+            if not came:
+                self._fail(f"nothing for {self.timeout:g} s from number {self._due}")
+            if self.failure is not None:
+                kind = PredecessorFailed if came else PredecessorSilent
+                raise kind(f"number {number} cannot run: {self.failure}")
+            if self._due > number:
+                raise PredecessorFailed(f"number {number} has run before, wanted number {self._due}")
+        try:
+            yield
+        except BaseException as error:
+            with self._changed:
+                self._fail(f"number {number} failed: {type(error).__name__}: {error}")
+            raise
+        with self._changed:
+            self._due = number + 1
+            self._changed.notify_all()
+
+    def _fail(self, reason: str) -> None:
+        self.failure = self.failure or reason
+        self._changed.notify_all()
+
+
+class ParameterChain:
+    """Each micro-batch uses aliases of the tensors that the one before it used: a chain that ends in the parameters.
+
+    If all micro-batches used the parameters themselves, a parameter would add up their gradients in the order in which
+    they arrive. The engine of distributed autograd works on several micro-batches at once, so from three micro-batches
+    on that order decides bits. In the chain every sum has two terms: one micro-batch's own gradient and the sum of the
+    later ones. Two terms commute, so the order is fixed: last to first, as in a local backward pass over the same
+    micro-batches.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        self.module = module
+        self.links: dict[str, torch.Tensor] = {}
+
+    def restart(self) -> None:
+        """Begin a new batch, whose first micro-batch uses the parameters themselves."""
+        self.links = dict(self.module.named_parameters())
+
+    @contextmanager
+    def link(self) -> Iterator[None]:
+        """Put the next links into the place of the module's parameters, for one micro-batch."""
+        own: Mapping[str, torch.Tensor] = dict(self.module.named_parameters())
+        self._put(self.links)
+        try:
+            yield
+        finally:
+            self._put(own)
+        self.links = {name: link.view_as(link) for name, link in self.links.items()}
+
+    def _put(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        for path, tensor in tensors.items():
+            module, _, name = path.rpartition(".")
+            self.module.get_submodule(module)._parameters[name] = tensor  # type: ignore[assignment]

@@ -61,6 +61,10 @@ def _both(tutorial: str, first: str, second: str, **replaced: str) -> str:
     return f"{plan_of(tutorial, first)}; {' '.join(words)}"
 
 
+_NEXT_ROUND = (
+    "a report does not say for which round it is: the second execution of a round's last one counts for the next"
+)
+
 # Tutorial, mixture, plan, expected verdict.
 MIXED: tuple[tuple[str, str, str, Expected], ...] = (
     (
@@ -68,6 +72,12 @@ MIXED: tuple[tuple[str, str, str, Expected], ...] = (
         "Duplicate + Delay reply",
         _both("batch_parameter_server", "Duplicate", "Delay reply", role="trainer2"),
         Expected(EQUAL, timeout=PATIENT),
+    ),
+    (
+        "batch_parameter_server",
+        "Order + Duplicate",
+        _both("batch_parameter_server", "Order", "Duplicate").replace("nth=2", "nth=1"),
+        Expected(NEEDLESS, {"ps": r"RoundFailed: .*trainer1 reports (twice|after the last of 2 rounds)"}, _NEXT_ROUND),
     ),
     (
         # One of them alone makes two lists of unequal length, which fails.
@@ -119,8 +129,10 @@ Each tutorial under each kind of fault, as `tests/matrix/test_matrix.py` runs it
 - *Crash before* and *Crash after* kill the callee, and so does *Crash at step*. *Crash at call* kills the caller.
 - *Crash segv*, *Crash abort* and *Crash term* send the callee that signal, and *Crash exit* makes the caller exit.
 - *Pause at call* stops the callee, and *Hold at call* holds its GIL. *Pause at step* stops the caller.
-- *Duplicate* hits `batch_reinforce` in the last step, because its calls do not say for which step they are: in an
-  earlier one a second execution of the step's last call counts for the next step, and the agent fails then or later.
+- *Duplicate* hits `batch_reinforce` in the last step, and the batch and sharded servers in the last round. As published
+  their calls do not say for which step or round they are: in an earlier one a second execution of the last call counts
+  for the next step, and the run fails then or later. torch itself never duplicates a call; `parameter_server` shows
+  how calls are numbered against whoever does.
 - *Corrupt* changes a tensor of the message that the last table names; `wrong` is then the right answer.
 - *to_here* and *backward* are a fetch of an RRef's value, and a gradient of distributed autograd.
 - Partitions are between caller and callee, one way, and last until the end; *healed* is both ways, for 0.2 s.
@@ -168,10 +180,10 @@ def _sign(expected: Expected) -> str:
 def _reasons() -> str:
     """Say why a cell is empty, or differs from its column."""
     found: dict[tuple[str, str], list[str]] = {}
-    for name in TUTORIALS:
-        for kind, expected in VERDICTS[name].items():
-            if expected.reason:
-                found.setdefault((kind, expected.reason), []).append(name)
+    every = [(name, kind, expected) for name in TUTORIALS for kind, expected in VERDICTS[name].items()]
+    for name, kind, expected in [*every, *((name, kind, expected) for name, kind, _, expected in MIXED)]:
+        if expected.reason:
+            found.setdefault((kind, expected.reason), []).append(name)
     rows = [f"| {kind} | {', '.join(names)} | {reason} |" for (kind, reason), names in found.items()]
     return "\n".join(["## Reasons\n", "| cell | of | why |", "|---|---|---|", *rows])
 

@@ -124,7 +124,7 @@ PLACES: Mapping[str, Place] = {
         gradient="role=trainer nth=2",
     ),
     "pipeline": Place(
-        "reference.rpc.shard:Shard.forward",
+        "reference.pipeline:SequentialShard.forward",
         nth=5,
         caller="master",
         callee="worker1",

@@ -169,8 +169,8 @@ MUTANTS = (
     Mutant(
         "clock-not-restarted",
         _ROUNDS,
-        "            self.last = dict.fromkeys(self.names, time.monotonic())\n        future.set_result(result)",
-        "        future.set_result(result)",
+        "            self.last = dict.fromkeys(self.names, time.monotonic())\n        return future\n",
+        "        return future\n",
         (f"{_OF_ROUNDS}::TestFailure::test_each_round_has_the_whole_time",),
         "all rounds together have the time of one",
     ),
@@ -210,8 +210,8 @@ MUTANTS = (
     Mutant(
         "result-after-failure",
         _ROUNDS,
-        "            if self.failure is not None:\n                return\n            future, self._future",
-        "            future, self._future",
+        "            if self.failure is not None:\n                return torch.futures.Future()\n",
+        "",
         (f"{_OF_ROUNDS}::TestFailure::test_a_failure_while_the_last_report_is_worked_on_is_the_result",),
         "a failed round is completed nevertheless",
     ),

@@ -468,8 +468,8 @@ _PIPELINE = (
     Mutant(
         "published-splits",
         _PIPE,
-        "xs.tensor_split(self.num_split), start",
-        "xs.split(self.num_split), start",
+        "xs.tensor_split(self.num_split)",
+        "xs.split(self.num_split)",
         _killers("pipeline-resnet50"),
         "parts of so many images instead of so many parts (S4.3), in the twin as well",
         also=((_PIPE, "for x in inputs.tensor_split(case.num_split)])", "for x in inputs.split(case.num_split)])"),),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _TEST = "tests/reference/test_formulas_servers.py"
-_UPDATE, _MODELS, _TRACE = "reference/training/gradients.py", "reference/training/models.py", "reference/trace/trace.py"
+_MODELS, _TRACE = "reference/training/models.py", "reference/trace/trace.py"
 _STREAMS, _LINEAR = "reference/training/rng.py", "reference/training/data.py"
 _IMAGES = "reference/training/data.py"
 
@@ -199,30 +199,30 @@ _IN_CONVNET, _IN_MLP, _IN_EXACT = f"{_BATCH}-convnet", f"{_BATCH}-mlp", f"{_BATC
 _ROUNDS = (
     _shared(
         "buffers-summed",
-        *(_UPDATE, _IN_CONVNET),
-        "                total /= count\n",
+        *(_BATCH, _IN_CONVNET),
+        "            total /= count\n",
         "",
         "batch norm's statistics are added up, not averaged",
     ),
     _shared(
         "buffers-of-the-first",
-        *(_UPDATE, _IN_CONVNET),
-        "                for other in each[1:]:",
-        "                for other in each[:1] * (count - 1):",
+        *(_BATCH, _IN_CONVNET),
+        "            for other in each[1:]:",
+        "            for other in each[:1] * (count - 1):",
         "batch norm's statistics are the first trainer's",
     ),
     _shared(
         "batches-counted-by-all",
-        *(_UPDATE, _IN_CONVNET),
-        "            total = each[0].clone()",
-        "            total = each[0].clone() if buffer.is_floating_point() else sum(each)",
+        *(_BATCH, _IN_CONVNET),
+        "        total = each[0].clone()",
+        "        total = each[0].clone() if buffer.is_floating_point() else sum(each)",
         "batch norm's number of batches is added up over the trainers",
     ),
     _shared(
         "buffers-as-they-were",
-        *(_UPDATE, _IN_CONVNET),
-        "            buffer.copy_(total)",
-        "            pass",
+        *(_BATCH, _IN_CONVNET),
+        "        buffer.copy_(total)",
+        "        pass",
         "batch norm's statistics stay those of the beginning (S2.8)",
     ),
     _shared(
@@ -459,9 +459,9 @@ _BEYOND = (
     ),
     _shared(
         "large-gradients-clipped-in-rounds",
-        *(_UPDATE, f"{_BATCH}-many"),
-        "                parameter.grad += grad",
-        "                parameter.grad += grad.clamp(-1, 1) if grad.numel() > 2**14 else grad",
+        *(_BATCH, f"{_BATCH}-many"),
+        "            p.grad += g",
+        "            p.grad += g.clamp(-1, 1) if g.numel() > 2**14 else g",
         "gradients of large tensors are clipped",
     ),
     _shared(
@@ -494,9 +494,9 @@ _BEYOND = (
     ),
     _shared(
         "mean-over-ten-at-most",
-        *(_UPDATE, f"{_BATCH}-many-convnet"),
-        "                total /= count\n",
-        "                total /= min(count, 10)\n",
+        *(_BATCH, f"{_BATCH}-many-convnet"),
+        "            total /= count\n",
+        "            total /= min(count, 10)\n",
         "the mean of many buffers is divided by too few",
     ),
     _shared(

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_BATCH, _UPDATE, _SHARD = (
-    "reference/batch_parameter_server.py",
-    "reference/training/gradients.py",
-    "reference/rpc/shard.py",
-)
+_BATCH, _SHARD = "reference/batch_parameter_server.py", "reference/rpc/shard.py"
 _QUICK = "tests/reference/test_small_cases.py::test_it_runs_equal_to_its_twin"
 _MEAN = "tests/reference/test_rank_order_mean.py"
 _OF_BATCH = "tests/reference/test_batch_parameter_server.py"
@@ -49,17 +45,17 @@ MUTANTS = (
     ),
     Mutant(
         "lost-gradient",
-        _UPDATE,
-        "                parameter.grad += grad",
-        "                parameter.grad = grad",
+        _BATCH,
+        "            p.grad += g",
+        "            p.grad = g",
         (_PLAIN,),
         "of all trainers' gradients only the last one counts",
     ),
     Mutant(
         "missing-division",
-        _UPDATE,
-        "                parameter.grad /= count",
-        "                parameter.grad /= 1",
+        _BATCH,
+        "            p.grad /= count",
+        "            p.grad /= 1",
         (_PLAIN,),
         "the sum of the trainers' gradients instead of their mean",
     ),
@@ -74,12 +70,12 @@ MUTANTS = (
     Mutant(
         "reply-before-update",
         _BATCH,
-        "        average(self.model, self.batch_update_size, self.reports.all_buffers(self.order()))\n",
-        "        old = copy.deepcopy(self.snapshot.take())\n"
-        "        average(self.model, self.batch_update_size, self.reports.all_buffers(self.order()))\n",
+        "        average(self.model, self.batch_update_size, [buffers for _, buffers in reports])\n",
+        "        old = copy.deepcopy(self.model)\n"
+        "        average(self.model, self.batch_update_size, [buffers for _, buffers in reports])\n",
         (f"{_QUICK}[batch_parameter_server]",),
         "the reply is the model of before the update",
-        also=((_BATCH, "        return self.snapshot.take()", "        return old"),),
+        also=((_BATCH, "        return copy.deepcopy(self.model)  #", "        return old  #"),),
     ),
     Mutant(
         "torn-model",
@@ -91,10 +87,10 @@ MUTANTS = (
     ),
     Mutant(
         "shared-tensors",
-        _UPDATE,
-        "            unshare(self.model)\n",
-        "            pass\n",
-        (f"{_OF_BATCH}::test_a_reply_is_a_snapshot_even_if_the_next_report_is_very_early",),
+        _BATCH,
+        "        return copy.deepcopy(self.model)  #",
+        "        return self.model  #",
+        (f"{_OF_BATCH}::test_replies_are_snapshots",),
         "the next round adds into tensors that are still being sent",
     ),
     Mutant(
@@ -102,8 +98,8 @@ MUTANTS = (
         _BATCH,
         "        if last:\n"
         "            # Outside the lock: this serialises every waiting caller's reply in turn (S2.3, S2.4).\n"
-        "            self.round.complete(model)\n",
-        "        if last:\n            with self.lock:\n                self.round.complete(model)\n",
+        "            self.round.swap_future().set_result(model)\n",
+        "        if last:\n            with self.lock:\n                self.round.swap_future().set_result(model)\n",
         (f"{_OF_BATCH}::test_replies_are_made_outside_the_lock",),
         "every reply is pickled while the lock is held",
     ),
@@ -117,9 +113,9 @@ MUTANTS = (
     ),
     Mutant(
         "buffers-left-out",
-        _UPDATE,
-        "            buffer.copy_(total)",
-        "            pass",
+        _BATCH,
+        "        buffer.copy_(total)",
+        "        pass",
         (f"{_OF_BATCH}::test_the_servers_batch_norm_has_statistics",),
         "batch norm's statistics never change",
     ),
@@ -137,8 +133,8 @@ MUTANTS = (
     Mutant(
         "added-as-they-come",
         _BATCH,
-        'return self.trainers if self.case.accumulation == "rank" else self.round.joined',
-        "return self.round.joined",
+        "order = self.round.joined if by_arrival else self.trainers",
+        "order = self.round.joined",
         (f"{_OF_BATCH}::TestOrders::test_rank_gives_the_bits_of_a_twin_that_knows_no_order",),
         "gradients are added as they come where rank order was promised",
     ),
@@ -167,17 +163,6 @@ MUTANTS = (
             "tests/reference/test_barrier.py::TestDead::test_a_dead_trainer_is_named_even_if_the_servers_last_answer_is_late",
         ),
         "a server ends by its error before the others have heard it",
-    ),
-    Mutant(
-        "round-not-said",
-        _BATCH,
-        "args=(self.ps_rref, self.name, round_, *report_of(m))",
-        "args=(self.ps_rref, self.name, None, *report_of(m))",
-        (
-            "tests/reference/test_barrier.py::TestDoubled"
-            "::test_a_second_report_after_its_round_is_refused_by_its_number_and_changes_no_bit[1]",
-        ),
-        "a report that arrives again after its round counts for the next one",
     ),
     Mutant(
         "doubled-update",
@@ -295,22 +280,22 @@ MUTANTS = (
     Mutant(
         "micro-batches-as-they-come",
         _SHARD,
-        "        return self._executor.run(number, lambda: self._compute(here, number))",
-        "        return self._compute(here, number)",
+        "        with self._turns.turn(number):\n",
+        "        if True:\n",
         ("tests/reference/test_shard.py::test_running_statistics_do_not_depend_on_arrival",),
         "micro-batches are computed in the order of their arrival",
     ),
     Mutant(
         "chain-not-restarted",
         _SHARD,
-        "        if number % self.num_split == 0:",
-        "        if number == 0:",
+        "            if number % self.num_split == 0:",
+        "            if number == 0:",
         ("tests/reference/test_shard.py::test_each_batch_begins_with_the_parameters_themselves",),
         "a batch's graph hangs on that of the batch before",
     ),
     Mutant(
         "chain-dropped",
-        "reference/rpc/parameter_chain.py",
+        _SHARD,
         "        self.links = {name: link.view_as(link) for name, link in self.links.items()}",
         "        self.links = dict(self.links)",
         ("tests/reference/test_parameter_chain.py::test_the_chain_has_the_bits_of_a_plain_backward_pass",),
@@ -350,26 +335,26 @@ MUTANTS = (
     ),
     Mutant(
         "gradients-of-the-pass-before",
-        "reference/rpc/shard.py",
-        "            self._chain.restart()\n            self._accumulated.restart()\n",
-        "            self._chain.restart()\n",
+        _SHARD,
+        "                self._chain.restart()\n                self._accumulated.restart()\n",
+        "                self._chain.restart()\n",
         ("tests/reference/test_shard.py::test_each_batch_waits_for_its_own_gradients",),
         "from the second batch on, a shard waits for nothing",
     ),
     Mutant(
         "split-by-size",
         "reference/pipeline.py",
-        "xs.tensor_split(self.num_split), start",
-        "xs.split(self.num_split), start",
+        "xs.tensor_split(self.num_split)",
+        "xs.split(self.num_split)",
         ("tests/reference/test_shard.py::test_num_split_is_the_number_of_micro_batches",),
         "parts of so many images instead of so many parts (S4.3)",
     ),
     Mutant(
         "turns-go-on",
-        "reference/rpc/ordered_executor.py",
+        _SHARD,
         '                self._fail(f"number {number} failed: {type(error).__name__}: {error}")',
         "                del error",
-        ("tests/reference/test_ordered_executor.py::test_a_failure_is_the_callers_own_and_ends_the_later_ones",),
+        ("tests/reference/test_turns.py::test_a_failure_is_the_callers_own_and_ends_the_later_ones",),
         "after a failure the later ones wait for a turn that never comes",
         waits=True,
     ),

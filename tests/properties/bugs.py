@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -16,7 +18,7 @@ import reference.sharded_parameter_server as sharded
 import reference.training.cartpole
 from reference.pipeline import DistResNet50
 from reference.rpc import ddp
-from reference.rpc.parameter_chain import ParameterChain
+from reference.rpc.shard import ParameterChain
 
 
 def forget_to_divide(role: str) -> None:
@@ -28,7 +30,12 @@ def forget_to_divide(role: str) -> None:
 def lose_a_gradient(role: str) -> None:
     """The server loses the gradients of all trainers except the first."""
     right: Any = batch.accumulate
-    batch.accumulate = lambda model, grads, first: right(model, grads, first=True) if first else None
+
+    def wrong(model: Any, grads: Any) -> None:
+        if all(p.grad is None for p in model.parameters()):
+            right(model, grads)
+
+    batch.accumulate = wrong
 
 
 def reply_with_stale_parameters(role: str) -> None:
@@ -36,7 +43,7 @@ def reply_with_stale_parameters(role: str) -> None:
     right: Any = batch.BatchUpdateParameterServer.update
 
     def wrong(self: Any) -> Any:
-        before = copy.deepcopy(batch.share_model(self.model))
+        before = copy.deepcopy(self.model)
         right(self)
         return before
 
@@ -89,14 +96,15 @@ def record_another_order(role: str) -> None:
 
 def lose_a_micro_batch(role: str) -> None:
     """The model is trained on the first micro-batch only."""
-    right: Any = ParameterChain.__call__
+    right: Any = ParameterChain.link
 
-    def wrong(self: Any, x: torch.Tensor) -> torch.Tensor:
-        output: torch.Tensor = right(self, x)
+    @contextmanager
+    def wrong(self: Any) -> Iterator[None]:
+        with right(self):
+            yield
         self.links = {name: link.detach() for name, link in self.links.items()}
-        return output
 
-    ParameterChain.__call__ = wrong  # type: ignore[method-assign]
+    ParameterChain.link = wrong  # type: ignore[method-assign]
 
 
 def forget_the_second_shard(role: str) -> None:

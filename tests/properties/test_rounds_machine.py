@@ -22,7 +22,6 @@ from reference import batch_parameter_server as batch
 from reference.rpc import rounds as rounds_module
 from reference.rpc import waiting
 from reference.trace import Trace
-from reference.training import gradients
 from tests.properties.properties import limit, machine
 from tests.support.simulated_threads import Simulation, Task
 
@@ -51,9 +50,8 @@ class Model:
         self.ended: set[str] = set()
         self.stays = 0.0
 
-    def accepts(self, name: str, number: int) -> bool:
-        expected = name in self.names - self.given.keys() and number == self.number < self.rounds
-        return expected and not self.failed
+    def accepts(self, name: str) -> bool:
+        return name in self.names - self.given.keys() and self.number < self.rounds and not self.failed
 
     def complete(self, now: float) -> None:
         self.moved -= LR * 12 * sum(self.given.values()) / len(self.names)
@@ -84,7 +82,6 @@ class Report:
     """One that was accepted. ``moved``: the parameters' move in its answer; None while it waits, or has failed."""
 
     name: str
-    number: int
     task: Task
     moved: float | None = None
 
@@ -116,7 +113,7 @@ class Rounds(RuleBasedStateMachine):
             "rpc": SimpleNamespace(rpc_async=self.start_trainer),
             "RRef": lambda ps: SimpleNamespace(local_value=lambda: ps),
         }
-        self.simulation = self.stack.enter_context(Simulation().of(batch, rounds_module, waiting, gradients, **names))
+        self.simulation = self.stack.enter_context(Simulation().of(batch, rounds_module, waiting, **names))
         self.stack.callback(register_optimizer_step_pre_hook(self.step).remove)
         model: dict[str, Any] = {"model": "mlp", "image_w": 4, "image_h": 4, "num_classes": 2, "dtype": "float64"}
         case = batch.Case(**model, trainers=trainers, steps=rounds, timeout=TIMEOUT, lr=LR, momentum=0.0)
@@ -139,49 +136,41 @@ class Rounds(RuleBasedStateMachine):
         self.updating = False
 
     # All values are multiples of 12, so that their mean over up to four trainers is exact.
-    def send(self, name: str, number: int, value: float, buffers: tuple[torch.Tensor, ...] = ()) -> Task:
+    def send(self, name: str, value: float, buffers: tuple[torch.Tensor, ...] = ()) -> Task:
         """Send a report whose gradients are all ``value``."""
         grads = [torch.full_like(each, 12.0 * value) for each in self.initial]
         update = batch.BatchUpdateParameterServer.update_and_fetch_model
-        return self.simulation.run(lambda: update(self.ps_rref, name, number, grads, buffers), "ps")
+        return self.simulation.run(lambda: update(self.ps_rref, name, grads, buffers), "ps")
 
     @precondition(lambda self: not self.updating)
-    @rule(name=missing | missing | member, ahead=st.sampled_from((0, 0, 0, 0, 0, 1)), value=st.integers(1, 9))
-    def report(self, name: str, ahead: int, value: int) -> None:
-        """A trainer reports, perhaps a second time, or for a later round."""
-        number = self.model.number + ahead
-        accepted = self.model.accepts(name, number)
-        task = self.send(name, number, value)
+    @rule(name=missing | missing | member, value=st.integers(1, 9))
+    def report(self, name: str, value: int) -> None:
+        """A trainer reports, perhaps a second time, or after the last round."""
+        accepted = self.model.accepts(name)
+        task = self.send(name, value)
         if not accepted:
             self.assert_refused(name, task)
             return
         self.model.given[name] = value
-        self.reports.append(Report(name, number, task))
+        self.reports.append(Report(name, task))
         whole = self.model.given.keys() == self.model.names
         assert self.updating == (whole and self.model.number in self.slow)
         if whole and not self.updating:
             self.complete()
 
-    @precondition(lambda self: not self.updating and self.reports)
-    @rule(data=st.data())
-    def report_again(self, data: st.DataObject) -> None:
-        """A report arrives a second time, in its round or late."""
-        again = data.draw(st.sampled_from(self.reports))
-        self.assert_refused(again.name, self.send(again.name, again.number, 9.0))
-
     @precondition(lambda self: not self.updating)
     @rule(order=st.permutations(NAMES), value=st.integers(1, 9))
     def report_all(self, order: list[str], value: int) -> None:
         """All that are missing report, in this order."""
-        number = self.model.number
+        round_ = self.model.number
         for name in order:
-            if self.model.accepts(name, number):
-                self.report(name, 0, value + int(name[-1]))
+            if self.model.accepts(name) and self.model.number == round_:
+                self.report(name, value + int(name[-1]))
 
     @precondition(lambda self: not self.updating)
     @rule()
     def report_of_a_stranger(self) -> None:
-        self.assert_refused("stranger", self.send("stranger", self.model.number, 1.0))
+        self.assert_refused("stranger", self.send("stranger", 1.0))
 
     def may_fail(self) -> bool:
         return self.model.number >= self.calm
@@ -200,8 +189,8 @@ class Rounds(RuleBasedStateMachine):
     @rule(name=member)
     def report_with_other_shapes(self, name: str) -> None:
         """The server cannot add it, so nobody gets this round's result."""
-        accepted = self.model.accepts(name, self.model.number)
-        task = self.send(name, self.model.number, 1.0, (torch.zeros(7),))
+        accepted = self.model.accepts(name)
+        task = self.send(name, 1.0, (torch.zeros(7),))
         if accepted:
             self.model.fail({name}, self.simulation.now)
         self.assert_refused(name, task)

@@ -6,6 +6,7 @@ missed, and long where nobody may wait for it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -210,16 +211,20 @@ class TestDoubled:
         (refused,) = run.timeline.of("refused")
         assert refused.details["error"] == f"RoundFailed: round {nth - 1}: trainer2 reports twice"
 
-    @pytest.mark.parametrize("nth", [1, 3])
-    def test_a_second_report_after_its_round_is_refused_by_its_number_and_changes_no_bit(
-        self, tmp_path: Path, nth: int
-    ) -> None:
-        """Without the number it would count for the next round."""
-        run = self.doubled(tmp_path, "trainer1,trainer3,trainer2", nth)
+    def test_a_second_report_after_its_round_counts_for_the_next_one_and_ends_the_run(self, tmp_path: Path) -> None:
+        """As published, a report does not say of which round it is. So the trainer's own report is one too many, in the
+        next round or after the last one."""
+        run = self.doubled(tmp_path, "trainer1,trainer3,trainer2", 1)
+        ps = run.outcomes["ps"]
+        assert isinstance(ps, Raised)
+        assert ps.type == FAILED
+        assert re.search(r"trainer2 (reports twice|reports after the last of 3 rounds)", ps.message), ps.message
+
+    def test_a_second_report_after_the_last_round_is_refused_and_changes_no_bit(self, tmp_path: Path) -> None:
+        run = self.doubled(tmp_path, "trainer1,trainer3,trainer2", 3)
         run.assert_equal()
         (refused,) = run.timeline.of("refused")
-        why = f"RoundFailed: round {nth}: trainer2 reports for round {nth - 1}, which is over"
-        assert refused.details["error"] == why
+        assert refused.details["error"] == "RoundFailed: trainer2 reports after the last of 3 rounds"
 
 
 class TestDead:

@@ -199,19 +199,19 @@ def report(case: Case) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     return [torch.ones_like(p) for p in model.parameters()], [b.clone() for b in model.buffers()]
 
 
-def send(rref: RRef[Any], trainer: str, *tensors: Any, number: int = 0) -> torch.futures.Future[Any]:
+def send(rref: RRef[Any], trainer: str, *tensors: Any) -> torch.futures.Future[Any]:
     method: Any = BatchUpdateParameterServer.update_and_fetch_model
-    return rpc.rpc_async("ps", method, args=(rref, trainer, number, *tensors))
+    return rpc.rpc_async("ps", method, args=(rref, trainer, *tensors))
 
 
 def replies_of_two_rounds(case: Case) -> list[list[torch.Tensor]]:
     """Runs on ps: the first reply, taken here without any copying by a transport; again later; and the second."""
     server = BatchUpdateParameterServer(case)
     method: Any = BatchUpdateParameterServer.update_and_fetch_model
-    first = method(RRef(server), "trainer1", 0, *report(case)).wait()
+    first = method(RRef(server), "trainer1", *report(case)).wait()
     then = [tensor.clone() for tensor in first.state_dict().values()]
     grads, buffers = report(case)
-    second = method(RRef(server), "trainer1", 1, grads, [buffer + 1 for buffer in buffers]).wait()
+    second = method(RRef(server), "trainer1", grads, [buffer + 1 for buffer in buffers]).wait()
     server.round.close()
     return [then, list(first.state_dict().values()), list(second.state_dict().values())]
 
@@ -237,49 +237,34 @@ def test_the_first_model_is_a_copy() -> None:
         server.round.close()
 
 
-def a_reply_before_the_background_copy(case: Case) -> bool:
-    """Runs on ps: the next report itself separates the model from the last reply."""
-    server = BatchUpdateParameterServer(case)
-    server.snapshot.part_soon = nothing  # type: ignore[method-assign]
-    method: Any = BatchUpdateParameterServer.update_and_fetch_model
-    first = method(RRef(server), "trainer1", 0, *report(case)).wait()
-    then = [tensor.clone() for tensor in first.state_dict().values()]
-    method(RRef(server), "trainer1", 1, *report(case)).wait()
-    server.round.close()
-    return all(torch.equal(a, b) for a, b in zip(then, first.state_dict().values(), strict=True))
+class LockNotes(dict[str, Any]):
+    """A server's reports, which note whether its lock is held when one comes."""
 
+    def __init__(self, lock: threading.Lock) -> None:
+        self.lock = lock
+        self.held: list[bool] = []
 
-def nothing(_: object) -> None:
-    pass
+    def __setitem__(self, trainer: str, report: Any) -> None:
+        self.held.append(self.lock.locked())
+        super().__setitem__(trainer, report)
 
-
-def test_a_reply_is_a_snapshot_even_if_the_next_report_is_very_early() -> None:
-    with launch(["ps"]) as world:
-        assert world.call("ps", a_reply_before_the_background_copy, replace(SMALL, trainers=1))
+    def pop(self, trainer: str, *default: Any) -> Any:
+        self.held.append(self.lock.locked())
+        return super().pop(trainer, *default)
 
 
 def locked_while_reporting(case: Case) -> list[bool]:
     """Runs on ps: whether the lock is held where a report changes the server."""
     server = BatchUpdateParameterServer(case)
-    held: list[bool] = []
-    for name in ("accumulate", "update"):
-        setattr(server, name, _noting(held, server.lock, getattr(server, name)))
+    server.reports = notes = LockNotes(server.lock)
     torch.futures.wait_all([send(RRef(server), name, *report(case)) for name in server.trainers])
     server.round.close()
-    return held
-
-
-def _noting(held: list[bool], lock: threading.Lock, method: Any) -> Any:
-    def noting(*args: Any) -> Any:
-        held.append(lock.locked())
-        return method(*args)
-
-    return noting
+    return notes.held
 
 
 def test_a_report_is_worked_on_under_the_lock() -> None:
     with launch(["ps"]) as world:
-        assert world.call("ps", locked_while_reporting, SMALL) == [True] * (3 + 1)
+        assert world.call("ps", locked_while_reporting, SMALL) == [True] * (3 + 3)
 
 
 class Announcing(list[str]):
@@ -399,10 +384,10 @@ def after_the_last(case: Case) -> list[str]:
     """Runs on ps: all rounds, and then the first report of a trainer that trains a second time."""
     server = BatchUpdateParameterServer(case)
     rref = RRef(server)
-    for number in range(case.steps):
-        for future in [send(rref, name, *report(case), number=number) for name in trainer_names(case)]:
+    for _ in range(case.steps):
+        for future in [send(rref, name, *report(case)) for name in trainer_names(case)]:
             future.wait()
-    end = _end(send(rref, "trainer1", *report(case), number=case.steps))
+    end = _end(send(rref, "trainer1", *report(case)))
     server.round.close()
     return [end, *server.round.joined]
 

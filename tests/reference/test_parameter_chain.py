@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from reference.rpc.parameter_chain import ParameterChain
+from reference.rpc.shard import ParameterChain
 from reference.trace.trace import ulps
 
 SPLITS = 8
@@ -45,10 +45,20 @@ def plain(model: nn.Module) -> nn.Module:
     return model
 
 
-def chained(model: nn.Module) -> ParameterChain:
+def begun(model: nn.Module) -> ParameterChain:
     chain = ParameterChain(model)
     chain.restart()
     return chain
+
+
+def chained(model: nn.Module) -> Callable[[torch.Tensor], torch.Tensor]:
+    chain = begun(model)
+
+    def compute(part: torch.Tensor) -> torch.Tensor:
+        with chain.link():
+            return model(part)  # type: ignore[no-any-return]
+
+    return compute
 
 
 def differ(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
@@ -70,19 +80,35 @@ def test_without_the_chain_threads_decide_bits() -> None:
 
 def test_buffers_stay_the_modules_own() -> None:
     model, parts = model_and_parts(0)
-    chain = chained(model)
+    compute = chained(model)
     for part in parts:
-        chain(part)
+        compute(part)
     assert model[1].num_batches_tracked == SPLITS  # type: ignore[index]
 
 
 def test_after_a_step_it_restarts_from_the_new_parameters() -> None:
     model, parts = model_and_parts(0)
-    chain = chained(model)
-    chain(parts[0]).sum().backward()
+    chain = begun(model)
+    with chain.link():
+        model(parts[0]).sum().backward()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.zero_()
     chain.restart()
     assert all(link is parameter for link, parameter in zip(chain.links.values(), model.parameters(), strict=True))
-    assert torch.equal(chain(parts[0]), torch.zeros(4, 4))
+    with chain.link():
+        assert torch.equal(model(parts[0]), torch.zeros(4, 4))
+
+
+def test_after_a_link_the_module_has_its_parameters_again() -> None:
+    """In their order, and also if what used the link failed."""
+    model, parts = model_and_parts(0)
+    own = dict(model.named_parameters())
+    chain = begun(model)
+    with chain.link():
+        model(parts[0])
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"), chain.link():
+        model(torch.ones(1, 3))
+    found = dict(model.named_parameters())
+    assert list(found) == list(own)
+    assert all(found[name] is parameter for name, parameter in own.items())

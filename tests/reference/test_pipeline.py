@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from reference import pipeline
 from reference.exact.exactness import NotExact
 from reference.outcome import Killed, Raised
-from reference.pipeline import WORKERS, Case, make_shard, roles, train_locally
+from reference.pipeline import WORKERS, Case, forward, make_shard, roles, train_locally
 from reference.trace import CaseError, compare
 from reference.training.vision import resnet50
 from reference.world import World
@@ -78,7 +78,7 @@ def test_shards_are_torchvisions_resnet50() -> None:
         for theirs, parameter in zip(whole.parameters(), ours, strict=True):
             theirs.copy_(parameter)
     x = torch.randn(2, 3, 32, 32)
-    assert torch.equal(shards[1](shards[0](x)), whole(x))
+    assert torch.equal(forward(shards, x), whole(x))
     last = [m for m in shards[1].modules() if isinstance(m, torch.nn.Conv2d)][-1]
     assert last.weight.std().item() == pytest.approx((2 / last.out_channels) ** 0.5, rel=0.01)
 
@@ -116,8 +116,8 @@ def kill_worker2(_: object) -> torch.Tensor:
 class DeadlyShard(pipeline.SequentialShard):
     """Its worker dies with the first micro-batch."""
 
-    def compute(self, x: torch.Tensor) -> torch.Tensor:
-        return kill_worker2(x)
+    def forward(self, x_rref: object, number: int) -> torch.Tensor:
+        return kill_worker2(x_rref)
 
 
 def make_deadly_shard(case: Case, half: int) -> pipeline.Shard:

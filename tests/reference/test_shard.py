@@ -14,8 +14,8 @@ from torch import nn
 from torch.distributed.rpc import RRef
 
 from reference.outcome import Raised, RoleFailed
-from reference.pipeline import DistResNet50
-from reference.rpc.shard import SequentialShard, Shard
+from reference.pipeline import DistResNet50, SequentialShard
+from reference.rpc.shard import Shard
 from reference.world import World
 
 WORKERS = ("worker1", "worker2")
@@ -80,7 +80,7 @@ def test_a_failing_micro_batch_fails_the_batch_at_once(world: World) -> None:
     assert "at the third" in outcome.message
 
 
-def normalising_shard(num_split: int) -> Shard:
+def normalising_shard(num_split: int) -> SequentialShard:
     torch.manual_seed(0)
     return SequentialShard(partial(nn.BatchNorm1d, 2), num_split, 10.0)
 
@@ -97,7 +97,7 @@ def statistics_of(arrivals: list[int], *, by_number: bool) -> torch.Tensor:
             thread.join()
     else:
         for n in arrivals:
-            shard(parts[n])
+            shard.seq(parts[n])
     return shard.values()[1]["seq.running_mean"]
 
 
@@ -109,7 +109,7 @@ def test_running_statistics_do_not_depend_on_arrival(world: World) -> None:
     assert not torch.equal(world.call("worker1", partial(statistics_of, by_number=False), [3, 2, 1, 0]), expected)
 
 
-def linear_shard() -> Shard:
+def linear_shard() -> SequentialShard:
     torch.manual_seed(0)
     return SequentialShard(partial(nn.Linear, 2, 2), 2, 10.0)
 
@@ -119,7 +119,8 @@ def test_each_batch_begins_with_the_parameters_themselves() -> None:
     shard = linear_shard()
     depths = []
     for number in range(4):
-        shard._compute(torch.ones(1, 2), number)
+        with shard.turn(number):
+            shard.seq(torch.ones(1, 2))
         node, depth = shard._chain.links["seq.weight"].grad_fn, 0
         while node is not None and node.next_functions:
             node, depth = node.next_functions[0][0], depth + 1
@@ -131,7 +132,8 @@ def test_each_batch_waits_for_its_own_gradients() -> None:
     shard = linear_shard()
     for name, _ in shard.named_parameters():
         shard._accumulated._late.arrived(name)  # the batch before is done
-    shard._compute(torch.ones(1, 2), 0)
+    with shard.turn(0):
+        shard.seq(torch.ones(1, 2))
     with pytest.raises(TimeoutError, match=r"^2 of 2 parameters, among them 'seq\.weight'"):
         shard._accumulated.wait(0, 0.0)
 
@@ -159,7 +161,7 @@ def test_parameters_stay_with_their_owners_and_gradients_in_their_context(world:
 _go = threading.Event()
 
 
-def linear_shard_later() -> Shard:
+def linear_shard_later() -> SequentialShard:
     """Runs on the owner: make a shard after `let_go`, which runs there, too; it waits at most 20 s."""
     assert _go.wait(20)
     return linear_shard()

@@ -10,7 +10,6 @@ from torch import nn, optim
 
 from reference import load
 from reference.conform.selftest.broken import Broken, at, early, late, renumbered, replaced, swapped, without
-from reference.training import gradients
 
 SERVER, EXACT, CONVNET = "batch_parameter_server-002", "batch_parameter_server-001", "batch_parameter_server-003"
 _module = load("batch_parameter_server")
@@ -25,8 +24,9 @@ def _sgd(**settings: Any) -> Any:
 
 def _averaged(over: int) -> Any:
     def average(model: nn.Module, count: int, buffers: Sequence[Any]) -> None:
-        gradients.average(model, over, buffers)
+        own(model, over, buffers)
 
+    own = _module.average
     return replaced(_module, "average", average)
 
 
@@ -34,12 +34,11 @@ def _accumulated(times: Callable[[int], int]) -> Any:
     """Add the gradients of trainer ``n`` of three, from 0, ``times(n)`` times."""
 
     def patch() -> Any:
-        calls = iter(range(10**9))
+        calls, own = iter(range(10**9)), _module.accumulate
 
-        def accumulate(model: nn.Module, grads: Any, *, first: bool) -> None:
+        def accumulate(model: nn.Module, grads: Any) -> None:
             for _ in range(times(next(calls) % 3)):
-                gradients.accumulate(model, [each.clone() for each in grads], first=first)
-                first = False
+                own(model, [each.clone() for each in grads])
 
         return replaced(_module, "accumulate", accumulate)()
 

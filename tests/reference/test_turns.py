@@ -1,0 +1,88 @@
+"""Turns: blocks run one by one in the order of their numbers, and no caller waits in vain."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import permutations
+
+import pytest
+
+from reference.rpc.shard import PredecessorFailed, Turns
+
+
+def admit(turns: Turns, arrivals: Sequence[int], failing: int | None = None) -> list[int]:
+    """The numbers whose blocks ran, in that order; `errors` has the callers' errors."""
+    began: list[int] = []
+    ended: list[int] = []
+
+    def work(number: int) -> None:
+        with turns.turn(number):
+            began.append(number)
+            if number == failing:
+                raise ZeroDivisionError("seven")
+            ended.append(number)
+            assert began == [*ended], "two at once"
+
+    with ThreadPoolExecutor(len(arrivals)) as callers:
+        futures: dict[int, Future[None]] = {number: callers.submit(work, number) for number in arrivals}
+    found = {number: future.exception() for number, future in futures.items()}
+    admit.errors = {n: e for n, e in found.items() if e}  # type: ignore[attr-defined]
+    return ended
+
+
+def run(turns: Turns, number: int, work: Callable[[], object] = int) -> None:
+    with turns.turn(number):
+        work()
+
+
+def errors() -> dict[int, BaseException]:
+    return admit.errors  # type: ignore[attr-defined,no-any-return]
+
+
+@pytest.mark.parametrize("arrivals", list(permutations(range(4))))
+def test_work_runs_in_the_order_of_numbers_not_of_arrival(arrivals: tuple[int, ...]) -> None:
+    assert admit(Turns(10), arrivals) == [0, 1, 2, 3]
+    assert errors() == {}
+
+
+def test_later_numbers_go_on_where_earlier_ones_ended() -> None:
+    turns = Turns(10)
+    assert admit(turns, [1, 0]) == [0, 1]
+    assert admit(turns, [3, 2]) == [2, 3]
+
+
+def test_a_failure_is_the_callers_own_and_ends_the_later_ones() -> None:
+    turns = Turns(10)
+    assert admit(turns, [3, 2, 1, 0], failing=1) == [0]
+    found = errors()
+    assert type(found[1]) is ZeroDivisionError
+    for number in (2, 3):
+        assert type(found[number]) is PredecessorFailed
+        assert str(found[number]) == f"number {number} cannot run: number 1 failed: ZeroDivisionError: seven"
+    with pytest.raises(PredecessorFailed, match=r"^number 4 cannot run: number 1 failed: ZeroDivisionError: seven$"):
+        run(turns, 4)
+
+
+def test_an_exit_is_a_failure_too() -> None:
+    turns = Turns(10)
+    with pytest.raises(SystemExit):
+        run(turns, 0, sys.exit)
+    with pytest.raises(PredecessorFailed, match=r"^number 1 cannot run: number 0 failed: SystemExit: "):
+        run(turns, 1)
+
+
+def test_a_missing_number_ends_the_wait_of_all_others() -> None:
+    assert admit(Turns(0.2), [0, 2, 3]) == [0]
+    assert {number: str(error) for number, error in errors().items()} == {
+        number: f"number {number} cannot run: nothing for 0.2 s from number 1" for number in (2, 3)
+    }
+
+
+def test_a_number_runs_only_once() -> None:
+    turns = Turns(10)
+    run(turns, 0)
+    with pytest.raises(PredecessorFailed, match=r"^number 0 has run before, wanted number 1$"):
+        run(turns, 0)
+    assert admit(turns, [1]) == [1]
