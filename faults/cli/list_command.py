@@ -12,7 +12,6 @@ from faults.cli.reports import console, report, stored
 from faults.cli.targets import target_of
 from faults.ledger.ledger import Timeline
 from faults.ledger.moments_seen import Calls, Moments, census, moments_seen
-from faults.plan.fields import refusal_at_engine_site
 from faults.plan.plan import Fault, Plan, PlanError
 from reference.system.text import one_line
 
@@ -55,15 +54,23 @@ def _table(name: str, sites: Mapping[str, Calls]) -> Table:
     return table
 
 
+# The kinds that are proposed for a site: the first one that can hit it, such as a gradient, which torch sends itself.
+_PROPOSED: Mapping[str, Mapping[str, Any]] = {"Drop": {}, "Delay": {"seconds": 0.5}}
+
+
 def _of_sites(sites: Mapping[str, Calls]) -> Iterator[str]:
     """A plan for each site: the first call of its first caller."""
     for site, calls in sites.items():
         at: dict[str, Any] = {"site": site, "role": next(iter(calls.callers)), "nth": 1, "side": "request"}
-        try:
-            late = refusal_at_engine_site("Drop", at) is not None  # such as a gradient, which torch sends itself
-            yield str(Fault(kind="Delay", seconds=0.5, **at) if late else Fault(kind="Drop", **at))
-        except PlanError as error:
-            yield f"none for {site}: {error}"
+        refusals = []
+        for kind, values in _PROPOSED.items():
+            try:
+                yield str(Fault(kind=kind, **at, **values))
+                break
+            except PlanError as error:
+                refusals.append(str(error))
+        else:
+            yield f"none for {site}: {refusals[0]}"
 
 
 def _of_moments(moments: Sequence[Moments]) -> Iterator[str]:

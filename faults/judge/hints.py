@@ -28,8 +28,8 @@ class Reasons:
         """Return the reason in brackets: the recorded failure, or what was seen instead. Empty if nothing is known."""
         if number in self._failed:
             return f" ({self._failed[number]})"
-        if fault.kind == "Duplicate" and number in self._begun:
-            return " (the call began again, and did not end)"
+        if fault.traits.unfinished and number in self._begun:
+            return f" ({fault.traits.unfinished})"
         if fault.site is not None and fault.place == "call":
             calls = self._sites.get(fault.site)
             return f" (recorded calls of this site: {counted(calls) if calls else 'none'}{self._instead(fault.site)})"

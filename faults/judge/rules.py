@@ -17,7 +17,6 @@ from faults.ledger.error_links import CALLEE, Link
 from faults.ledger.ledger import Event
 from faults.ledger.record import COMMAND, Run
 from faults.plan.crash_ways import signals_of_end
-from faults.plan.plan import Fault
 from reference.outcome import Killed
 from reference.system.text import one_line
 
@@ -36,9 +35,6 @@ _OF_NO_DATA = {"NameError", "ImportError"}
 TIMEOUTS = {"TimeoutError", "BrokenBarrierError", "Empty", "Full", "TimeoutExpired", "DistStoreError"}
 # torch's code of a time-out of RPC, which torch itself knows it by. Messages of its engine are no recorded calls.
 _TIMED_OUT = "RPCErr:1:"
-# Kinds of faults that lose nothing; and those that lose nothing if they heal, because TCP sends again.
-_GENTLE = ("Delay", "Order", "Pause", "Hold", "Slow", "Duplicate")
-_HEALING = ("Partition", "Lossy")
 
 # Counts of `rpc.shutdown` that are no leak: messages about RRefs that torch awaits an answer to, or sends again later.
 _PASSING = ("num_pending_futures",)
@@ -303,7 +299,9 @@ def _is_of_plan(facts: Facts, failure: Failure, link: Link) -> bool:
 
 def _was_corrupted(facts: Facts, time: float) -> bool:
     """Whether a `Corrupt` had changed data by then."""
-    events = [event for event in facts.run.timeline.of("effective") if event.details.get("kind") == "Corrupt"]
+    faults = facts.run.plan.faults
+    corrupts = [number for number, fault in enumerate(faults) if fault.traits.changes_data]
+    events = [each for each in facts.run.timeline.of("effective") if each.details.get("fault") in corrupts]
     return any(event.time <= time for event in events)
 
 
@@ -311,24 +309,19 @@ def _needed(facts: Facts, expected: Sequence[str]) -> Check:
     """A program fails only if a fault has lost something, or if a wait has reached its limit."""
     run = facts.run
     fired = [run.plan.faults[number] for number, event in facts.effects.items() if event is not None]
-    lossy = [number for number, event in facts.effects.items() if event is not None and not _is_gentle(run, number)]
+    lossy = [fault for fault in fired if not fault.traits.loses_nothing(fault)]
     # The command passes on that a role has failed.
     failed = [each for each in facts.of_roles or facts.failures if not of_torch(facts, each)]
     if facts.success or not fired or lossy or not failed or any(_is(each, expected) for each in facts.failures):
         return Check("needed", "needless failure", True, "no failure without a loss")
     kinds = ", ".join(dict.fromkeys(fault.kind for fault in fired))
     who = "; ".join(map(str, failed))
-    if all(fault.kind == "Duplicate" for fault in fired):
+    if all(fault.traits.costs_no_time for fault in fired):
         return Check("needed", "needless failure", False, f"{who}, although {kinds} loses nothing")
     if _reached_a_limit(facts):
         return Check("needed", "needless failure", True, "a wait reached its limit")
     text = f"{who}, although {kinds} loses nothing, no call ran into its own limit, and no error is a time-out"
     return Check("needed", "needless failure", False, text)
-
-
-def _is_gentle(run: Run, number: int) -> bool:
-    fault: Fault = run.plan.faults[number]
-    return fault.kind in _GENTLE or (fault.kind in _HEALING and fault.seconds is not None)
 
 
 def _reached_a_limit(facts: Facts) -> bool:
@@ -346,13 +339,13 @@ def _call(event: Event) -> tuple[object, ...]:
 
 def _fired(facts: Facts) -> Check:
     """Every fault of the plan fired, as often as it says."""
-    holds, text = proof.fired(facts.run)
+    holds, text = facts.fired
     return Check("fired", "not fired", holds is not False, text)
 
 
 def _evidence(facts: Facts) -> Check:
     """Faults of messages, of which torch reports nothing, left evidence in a recorded call."""
-    holds, text = proof.fired(facts.run)
+    holds, text = facts.fired
     return Check("evidence", UNKNOWN, None if holds is None else True, text if holds is None else "enough")
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from faults.judge.causes import without_effect
 from faults.judge.facts import Facts
-from faults.judge.proof import fired as proof
-from faults.judge.proof import first_effects, repeated
+from faults.judge.proof import Proof, repeated
 from faults.ledger import Event
 from faults.ledger.record import Run
 from faults.plan import Plan
@@ -27,6 +26,10 @@ def call(name: str, time: float = 1.0, nth: int = 1, role: str = "a", **details:
 
 
 HIT = call("invoke", faults=[0])
+
+
+def proof(run: Run) -> Proof:
+    return Facts(run).fired
 
 
 class TestFired:
@@ -120,7 +123,7 @@ class TestFired:
 def test_the_first_effect_is_the_firing_or_the_call_that_shows_it() -> None:
     order = f"Order site=shop:pay roles=a,b nth=1 seconds=5; {DROP}; Delay message=PYTHON_CALL seconds=1; {CRASH}"
     held, slow = call("invoke", 1.5, faults=[0, 1]), call("ok", 5.0, via="rpc", seconds=3.0)
-    found = first_effects(world(order, held, slow, fired(1), fired(1, time=4.0), fired(7), fired(0, time=7.0)))
+    found = Facts(world(order, held, slow, fired(1), fired(1, time=4.0), fired(7), fired(0, time=7.0))).effects
     assert {number: each and each.time for number, each in found.items()} == {0: 1.5, 1: 2.0, 2: 2.0, 3: None}
 
 
@@ -168,7 +171,8 @@ class TestEffects:
     @pytest.mark.parametrize(("ends", "count"), [(["info"], 0), (["ok"], 1), (["info", "ok"], 1), ([""], 0)], ids=str)
     def test_a_call_in_flight_has_to_fail_at_its_caller(self, ends: list[str], count: int) -> None:
         calls = [call(name, nth=nth, faults=[0]) for nth, end in enumerate(ends, 1) for name in ("invoke", end) if name]
-        assert len(seen(world(FLIGHT, fired(), *calls))) == count
+        firings = [replace(fired(), details={**fired().details, "nth": nth}) for nth in range(1, len(ends) + 1)]
+        assert len(seen(world(FLIGHT, *firings, *calls))) == count
         for unhit in ([], [call("invoke")], [call("invoke", role="b", faults=[0])]):
             assert len(seen(world(FLIGHT, fired(), *unhit))) == 1
 
@@ -179,8 +183,9 @@ class TestEffects:
 
     def test_a_role_that_ended_while_it_was_held_cannot_say_so(self) -> None:
         hold = "Hold role=b at=up@a seconds=1"
-        assert seen(world(hold, fired(role="a"), raised("b", "Lost"))) == []
-        assert len(seen(world(hold, fired(role="a")))) == 1
+        held = fired(role="a", pid=2)
+        assert seen(world(hold, held, raised("b", "Lost"))) == []
+        assert len(seen(world(hold, held))) == 1
 
     def test_each_firing_is_judged_by_its_own_call(self) -> None:
         second = replace(fired(time=3.0), details={**fired().details, "nth": 2})

@@ -259,9 +259,9 @@ MUTANTS = (
     ),
     Mutant(
         "any-field-for-any-kind",
-        "faults/plan/plan.py",
-        "            if name not in allowed:",
-        "            if name not in FIELDS:",
+        "faults/plan/kinds/kind.py",
+        "            if name not in self.fields:",
+        "            if not name:",
         ("tests/faults/test_plan.py::test_every_field_that_a_shape_may_have_and_no_other",),
         "a field that does nothing is accepted",
     ),
@@ -286,9 +286,9 @@ MUTANTS = (
     ),
     Mutant(
         "last-occurrence-skipped",
-        "faults/run/sweep.py",
-        "    if first[0] == last[0] and last[1] == 1:",
-        "    if first[0] == last[0]:",
+        "faults/plan/kinds/calls.py",
+        "        if first == last and count == 1:",
+        "        if first == last:",
         ("tests/faults/test_sweep.py::test_only_the_cells_with_the_defect_fail",),
         "a sweep that hurts a lone caller's first call only",
     ),
@@ -408,7 +408,7 @@ MUTANTS = (
     ),
     Mutant(
         "any-error-is-evidence",
-        "faults/judge/proof.py",
+        "faults/plan/kinds/messages.py",
         "    return LOST in error or UNREADABLE in error or textless or (alone and NOT_MADE in error)",
         "    return bool(error)",
         ("tests/faults/test_messages.py::TestEvidence::test_another_error_proves_nothing",),
@@ -416,7 +416,7 @@ MUTANTS = (
     ),
     Mutant(
         "lost-creation-of-older-pythons-unseen",
-        "faults/judge/proof.py",
+        "faults/plan/kinds/messages.py",
         "UNREADABLE in error or textless or",
         "UNREADABLE in error or",
         (
@@ -426,7 +426,7 @@ MUTANTS = (
     ),
     Mutant(
         "any-call-without-a-text-was-lost",
-        "faults/judge/proof.py",
+        "faults/plan/kinds/messages.py",
         ' and call.details.get("via") == "remote"',
         "",
         (
@@ -436,7 +436,7 @@ MUTANTS = (
     ),
     Mutant(
         "unsent-creation-was-lost",
-        "faults/judge/proof.py",
+        "faults/plan/kinds/messages.py",
         ' and call.event == "info"',
         "",
         (

@@ -225,15 +225,15 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "only-the-first-message-was-lost",
         _FACTS,
-        "for hit in self.messages.values() for each in hit]",
-        "for hit in self.messages.values() for each in hit[:1]]",
+        "for hit, _ in self.messages.values() for each in hit]",
+        "for hit, _ in self.messages.values() for each in hit[:1]]",
         ("tests/judge/test_rules.py::TestHung::test_a_later_life_counts_from_the_message_that_it_lost",),
         "a program whose second life loses a message, too, is said to hang",
     ),
     Mutant(
         "a-lost-message-is-met-by-none",
         _CAUSES,
-        "    numbers = [number for number, hit in facts.messages.items() if ended in hit]",
+        "    numbers = [number for number, (hit, _) in facts.messages.items() if ended in hit]",
         "    numbers: list[int] = []",
         (f"{_OF_CAUSES}::test_torch_tells_of_no_message_that_it_drops_but_its_error_does",),
         "a call whose message the plan dropped meets no fault",

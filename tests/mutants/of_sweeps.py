@@ -162,8 +162,8 @@ MUTANTS = (
     Mutant(
         "unhurt-is-left-out",
         "faults/run/sweep.py",
-        '        yield Unhurt(site, ORDER, f"it executes on several roles',
-        '        str(site + ORDER + f"it executes on several roles',
+        "            yield Unhurt(site, name, found)",
+        "            str(site + name + found)",
         (f"{_OF_OPTIONS}::test_what_is_not_hurt_has_a_reason",),
         "nobody learns that a call is hurt in fewer ways",
     ),

@@ -80,5 +80,4 @@ class Envelope:
     @property
     def answers_later(self) -> bool:
         """Whether the answer must be a future, so that no RPC thread waits for it, perhaps forever."""
-        held = (f.kind == "Drop" or (f.kind == "Delay" and f.side == "reply") for f in self.faults.values())
-        return self.asynchronous or any(held)
+        return self.asynchronous or any(fault.traits.holds_reply(fault) for fault in self.faults.values())
