@@ -16,7 +16,6 @@ torn. Each line names the ``process`` that wrote it, because several may play on
   only a thread; ``logged``: the program logged an error; ``exit``: a script's process ends in order, with this status
   if it is known by then. ``links``, here and for a call that failed: the error's chain (`error_links`).
 - ``broken``: `faults` itself has failed, with the traceback.
-- ``listens``: a role takes orders to hold its GIL, at this descriptor.
 - ``failed``: a fault that could not be fired, and why. ``resumed``, ``died``: the end of a pause; ``healed``:
   the end of a network's fault.
 """

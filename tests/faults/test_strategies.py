@@ -137,6 +137,7 @@ SMALLEST = {
     ("Lossy", "network"): "Lossy role=shop peer=till1 direction=out seconds=0.1 percent=1.0",
     ("Pause", "process"): "Pause role=shop at=up@shop seconds=0.1",
     ("Hold", "process"): "Hold role=shop at=up@shop seconds=0.1",
+    ("Hold", "call"): "Hold site=shop:Till.pay role=till1 nth=1 side=request seconds=0.1",
     ("Raise", "call"): "Raise site=shop:Till.pay role=till1 nth=1 side=request",
     ("Duplicate", "call"): "Duplicate site=shop:Till.pay role=till1 nth=1",
     ("Drop", "call"): "Drop site=shop:Till.pay role=till1 nth=1 side=request",

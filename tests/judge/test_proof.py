@@ -182,8 +182,8 @@ class TestEffects:
         assert seen(script(f"{CRASH} how=term", crashed())) == []  # a handler may do anything
 
     def test_a_role_that_ended_while_it_was_held_cannot_say_so(self) -> None:
-        hold = "Hold role=b at=up@a seconds=1"
-        held = fired(role="a", pid=2)
+        hold = "Hold role=b at=up@b seconds=1"
+        held = fired(pid=2)
         assert seen(world(hold, held, raised("b", "Lost"))) == []
         assert len(seen(world(hold, held))) == 1
 

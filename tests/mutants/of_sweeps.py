@@ -77,12 +77,12 @@ MUTANTS = (
         "two letters of another encoding are the same",
     ),
     Mutant(
-        "one-hold-for-each-process",
+        "signals-shorten-a-hold",
         "faults/inject/process/hold.py",
-        "            with suppress(BrokenPipeError):  # another role",
-        "            with suppress(KeyError):  # another role",
-        ("tests/faults/test_hold.py::test_a_process_holds_as_often_as_another_one_orders",),
-        "the second hold of a process by another role never happens",
+        "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())",
+        "signal.pthread_sigmask(signal.SIG_BLOCK, ())",
+        ("tests/faults/test_hold.py::test_no_signal_shortens_a_hold",),
+        "a role that handles a signal is held for a shorter time than the plan says",
     ),
     Mutant(
         "interrupted-sweep-passed",

@@ -20,6 +20,7 @@ from faults.inject.call.envelope import Envelope
 from faults.inject.call.flight import BegunCalls
 from faults.inject.call.order_gate import OrderGate, OutOfTurn
 from faults.inject.call.replies import DelayedReplies, completed, failing, is_future, new_future
+from faults.inject.process.hold import hold
 from faults.inject.process.target import IGNORED, end_now, has_signal
 from faults.ledger.error_links import first_line
 from faults.ledger.ledger import Ledger
@@ -138,6 +139,9 @@ class Delivery:
         if fault.kind == "Crash":
             self._crash(number, fault)
             return
+        if fault.kind == "Hold":
+            self._hold(number, fault)
+            return
         self.write("fired", number, fault, side="request")
         if fault.kind == "Raise":
             raise self._planned(fault)
@@ -154,6 +158,10 @@ class Delivery:
         end_now(fault.how)
         if fault.how == "term":
             self.write("effective", number, fault)
+
+    def _hold(self, number: int, fault: Fault) -> None:
+        self.write("fired", number, fault, side=fault.side, pid=os.getpid())
+        hold(fault.seconds or 0.0, partial(self.write, number=number, fault=fault))
 
     def wait(self, number: int, fault: Fault) -> None:
         """Wait in the RPC thread, because in another thread the call would lose its autograd context."""
@@ -235,6 +243,9 @@ class Delivery:
                 continue
             if fault.kind == "Corrupt":
                 result = self._corrupted(number, fault, result, error)
+                continue
+            if fault.kind == "Hold":
+                self._hold(number, fault)
                 continue
             self.write("fired", number, fault, side="reply")
             if fault.kind == "Drop":

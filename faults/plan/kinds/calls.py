@@ -129,6 +129,21 @@ class Delay(OfCall):
         return seen.effective or "failed" in seen.calls  # the caller may give up before the callee records the delay
 
 
+class Hold(OfCall):
+    """The callee holds its GIL, before it executes the call or before it answers."""
+
+    name = "Hold"
+    needs = ("site", "side", "seconds")
+    harm = 50
+    engine_sites: ClassVar = {TO_HERE: _BOTH}
+
+    def loses_nothing(self, fault: Fault) -> bool:
+        return True
+
+    def had_effect(self, fault: Fault, seen: Seen) -> bool:
+        return seen.effective or seen.ended  # a process that ends while its GIL is held cannot record the effect
+
+
 class _Answered(OfCall):
     """A kind after which the caller gets no answer, or none but an error."""
 
@@ -278,4 +293,4 @@ class Corrupt(OfCall):
         return f"nothing was changed: the tensor has these bits already ({details.get('old')})"
 
 
-KINDS: tuple[OfCall, ...] = (Delay(), Raise(), Drop(), Duplicate(), Crash(), Order(), Corrupt())
+KINDS: tuple[OfCall, ...] = (Delay(), Hold(), Raise(), Drop(), Duplicate(), Crash(), Order(), Corrupt())

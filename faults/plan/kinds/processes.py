@@ -23,6 +23,17 @@ class OfProcess(Kind):
     may: ClassVar[tuple[str, ...]] = ("lives",)
 
 
+def _is_of(at: str, role: str) -> bool:
+    return Moment.parse(at).role == role
+
+
+def _refusal_elsewhere(fault: Fault, what: str) -> str | None:
+    """Refuse a moment of another role for what only a process itself can do; None if it is the role's own."""
+    if _is_of(str(fault.at), str(fault.role)):
+        return None
+    return f"{what} needs a moment of {fault.role} itself, got at={fault.at!r}"
+
+
 class Crash(OfProcess):
     """The role is killed or exits."""
 
@@ -33,11 +44,8 @@ class Crash(OfProcess):
     ends_process = True
 
     def refusal(self, fault: Fault) -> str | None:
-        """Refuse an exit at another role's moment: only a process itself can exit."""
-        moment = fault.moment
-        if crash_ways.status_of(fault.how) is None or moment is None or moment.role == fault.role:
-            return None
-        return f"{self.name}: how={fault.how!r} needs a moment of {fault.role} itself, got at={fault.at!r}"
+        exits = crash_ways.status_of(fault.how) is not None
+        return _refusal_elsewhere(fault, f"{self.name}: how={fault.how!r}") if exits else None
 
     def had_effect(self, fault: Fault, seen: Seen) -> bool:
         return seen.effective or seen.ended or fault.how == "term"  # a handler may end its process in any way
@@ -45,7 +53,7 @@ class Crash(OfProcess):
     def choices(self, name: str, program: Program, drawn: Mapping[str, Any]) -> Sequence[Any]:
         if name != "how":
             return super().choices(name, program, drawn)
-        itself = Moment.parse(drawn["at"]).role == drawn["role"]
+        itself = _is_of(drawn["at"], drawn["role"])
         return [how for how in crash_ways.DRAWN if itself or crash_ways.status_of(how) is None]
 
 
@@ -60,16 +68,23 @@ class Pause(OfProcess):
 
 
 class Hold(OfProcess):
-    """The role's GIL is held."""
+    """The role holds its own GIL."""
 
     name = "Hold"
     harm = 50
+
+    def refusal(self, fault: Fault) -> str | None:
+        return _refusal_elsewhere(fault, self.name)
 
     def loses_nothing(self, fault: Fault) -> bool:
         return True
 
     def had_effect(self, fault: Fault, seen: Seen) -> bool:
         return seen.effective or seen.ended  # a process that ends while its GIL is held cannot record the effect
+
+    def choices(self, name: str, program: Program, drawn: Mapping[str, Any]) -> Sequence[Any]:
+        found = super().choices(name, program, drawn)
+        return [at for at in found if _is_of(at, drawn["role"])] if name == "at" else found
 
 
 KINDS: tuple[Kind, ...] = (Crash(), Pause(), Hold())
