@@ -4,8 +4,8 @@
     def test_no_plan_makes_the_shop_count_wrong(plan): ...
 
 Every drawn plan is valid; nothing is filtered. A failing plan shrinks towards fewer faults, gentler kinds (`GENTLE`),
-the first site and role, earlier calls (``nth``), smaller sizes, and the seed 0. Only this module of `faults` needs
-hypothesis.
+the first site and role, earlier and fewer calls (``nth``), smaller sizes, and the seed 0. Only this module of `faults`
+needs hypothesis.
 
 A drawn fault may still never fire: two `Order` faults of one site can contradict each other, and the roles of an
 `Order` meet only if their calls go to one callee. Give only such sites, or replace those faults.
@@ -42,10 +42,12 @@ _OCCURRENCES: Sequence[dict[str, Any]] = (
     *({"chance_percent": each} for each in (10.0, 50.0, 100.0)),
     {"every": True},
 )
-# Fields whose values are not drawn one by one. Programs that start a role again are not known here.
-_NOT_DRAWN = {*_OCCURRENCE, "lives"}
+# Fields whose values are not drawn one by one. Callees, and programs that start a role again, are not known here.
+_NOT_DRAWN = {*_OCCURRENCE, "lives", "to"}
+# The most calls of a range besides the first.
+_MORE = 2
 # The number of draws for the kind with the most fields: besides those, the kind itself, all callers, and which calls.
-_DRAWS = 4 + max(len(set(kind.fields) - _NOT_DRAWN) for kind in KINDS)
+_DRAWS = 5 + max(len(set(kind.fields) - _NOT_DRAWN) for kind in KINDS)
 
 
 def faults(
@@ -170,10 +172,17 @@ def _fault(draw: st.DrawFn, kinds: Sequence[Kind], program: Program) -> Fault:
             values[name] = None  # all callers: a larger fault than any single caller, so the larger number
     if kind.place == "call":
         occurrence = one_of([each for each in _OCCURRENCES if each.keys() <= set(kind.fields)])
-        values |= occurrence or {"nth": 1 + number(last_call(program, values) - 1)}
+        values |= occurrence or {"nth": _numbers(last_call(program, values), number)}
     while left > 0:
         number(0)
     return Fault(kind=kind.name, **values)
+
+
+def _numbers(last: int, number: Callable[[int], int]) -> int | str:
+    """Choose one call or several that follow each other, by two drawn numbers: the first, and how many more."""
+    first = 1 + number(last - 1)
+    more = number(min(_MORE, last - first))
+    return f"{first}-{first + more}" if more else first
 
 
 def _arranged(callers: list[str], number: Callable[[int], int]) -> tuple[str, ...]:

@@ -115,7 +115,7 @@ def _fired(run: Run, number: int) -> Iterator[Fault]:
 
 def _at_call(run: Run, fault: Fault, fired: Event) -> Fault:
     """Return the fault at the call at which it fired."""
-    nth, caller = fired.details["nth"], fired.details["caller"]
+    nth, caller = fired.details["nth" if fault.to is None else "nth_to"], fired.details["caller"]
     lives = [each.time for each in run.timeline.of("start") if each.role == caller]
     life = str(max(1, sum(begun <= fired.time for begun in lives))) if len(lives) > 1 or fault.lives else None
     return replace(fault, **fault.traits.as_fired(fault, nth, caller, life))

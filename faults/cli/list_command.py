@@ -49,9 +49,14 @@ def _table(name: str, sites: Mapping[str, Calls]) -> Table:
     for column in ("site", "callers", "executes on"):
         table.add_column(column, overflow="fold")
     for site, calls in sites.items():
-        callers = ", ".join(f"{role} {count}" for role, count in calls.callers.items())
-        table.add_row(site, callers, ", ".join(calls.callees))
+        alone = len(calls.callees) == 1
+        callees = [callee if alone else f"{callee} ({_counts(calls.to[callee])})" for callee in calls.callees]
+        table.add_row(site, _counts(calls.callers), ", ".join(callees))
     return table
+
+
+def _counts(callers: Mapping[str, int]) -> str:
+    return ", ".join(f"{role} {count}" for role, count in callers.items())
 
 
 # The kinds that are proposed for a site: the first one that can hit it, such as a gradient, which torch sends itself.

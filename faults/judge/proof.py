@@ -115,10 +115,10 @@ def _completed(run: Run) -> Iterator[Event]:
 
 
 def repeated(run: Run) -> Iterator[str]:
-    """Yield a line for each fault that fired more than once, with the number of lives in which it did."""
+    """Yield a line for each fault that fired, or may fire, more than once, with the number of lives in which it did."""
     counts = Counter(event.details["fault"] for event in firings(run))
     for number, fault in enumerate(run.plan.faults):
-        if counts[number] > 1:
+        if counts[number] > 1 or (counts[number] and (fault.traits.most(fault) or 1) > 1):
             yield f"{fault} fired {_times(counts[number], run, number)}"
 
 
@@ -127,7 +127,8 @@ def _times(count: int, run: Run, number: int) -> str:
     made = [event for event in run.timeline.of("invoke") if number in event.details.get("faults", ())]
     fired = [event for event in firings(run) if event.details["fault"] == number]
     lives = len({(event.role, event.process) for event in made or fired})
-    return f"{count} times" if lives == 1 else f"{count} times, in {lives} lives"
+    most = run.plan.faults[number].traits.most(run.plan.faults[number]) or 1
+    return f"{count}{f' of {most}' * (most > 1)} times" if lives == 1 else f"{count} times, in {lives} lives"
 
 
 def _hits(run: Run) -> dict[int, int]:
@@ -159,4 +160,5 @@ def _often_enough(run: Run, fault: Fault, count: int, first: float) -> bool:
 
 
 def _wanted(fault: Fault) -> str:
-    return "at least 1" if fault.traits.most(fault) is None else "1"
+    most = fault.traits.most(fault)
+    return "at least 1" if most is None else "1" if most == 1 else f"1 to {most}"

@@ -50,7 +50,7 @@ _OWN = {"event", "time", "process"}
 _FORMS = file_schema.by_name(
     (file_schema.text, "event site caller to via kind why"),
     (file_schema.text, "side how dtype old new digest instead_of"),
-    (file_schema.integer, "process pid fault nth number"),
+    (file_schema.integer, "process pid fault nth nth_to number"),
     (file_schema.integer, "tensor bit changed"),
     (file_schema.many(file_schema.integer), "shape element"),
     (file_schema.finite, "time wall"),

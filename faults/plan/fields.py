@@ -29,10 +29,11 @@ FIELDS: Mapping[str, str] = {
     "site": "the function that is called over RPC, as 'module:qualified.name'",
     "message": "a message type of the faulty agent",
     "role": "call: the caller (default: each, by its own count); message: the sender; otherwise: the role that is hit",
+    "to": "the callee: only calls to it are counted and hit (default: all roles)",
     "peer": "the role at the other end of the network (default: all roles)",
     "roles": "the callers, in the order in which their calls execute",
     "at": "the moment, as 'up@ROLE', 'step:N@ROLE', 'call:SITE#N@ROLE' or 'shutdown@ROLE'",
-    "nth": "the number of the role's call of the site, from 1; the default is 1",
+    "nth": "the number of the role's call of the site, from 1, or those of several; the default is 1",
     "every": "every call",
     "chance_percent": "each call with this chance, drawn from the plan's seed",
     "lives": "in which lives of a role that is started again: 'every', or a life's number (default: the first it hits)",
@@ -74,8 +75,11 @@ _NUMBERS: Mapping[str, tuple[int | float, int | float]] = {
     "percent": (0.0, 100.0),
     "chance_percent": (0.0, 100.0),
 }
+_OR_SEVERAL = ", or the first and the last of several, such as '1-3'"
+_RANGE = re.compile(r"([1-9][0-9]{0,9})-([1-9][0-9]{0,9})")
 _PATTERNS = {
     "role": re.compile(ROLE),
+    "to": re.compile(ROLE),
     "peer": re.compile(ROLE),
     "site": re.compile(SITE),
     "how": re.compile(crash_ways.FORM),
@@ -83,6 +87,7 @@ _PATTERNS = {
 }
 _WANTED = {
     "role": "a role's name",
+    "to": "a role's name",
     "peer": "a role's name",
     "site": "'module:qualified.name'",
     "how": crash_ways.WANTED,
@@ -102,7 +107,9 @@ def wanted(name: str, words: tuple[str, ...] = ()) -> str:
     if name not in _NUMBERS:
         return _WANTED[name]
     low, high = _NUMBERS[name]
-    return f"an integer from {low} to {high}" if isinstance(low, int) else f"a number above 0, at most {high:.0f}"
+    if not isinstance(low, int):
+        return f"a number above 0, at most {high:.0f}"
+    return f"an integer from {low} to {high}{_OR_SEVERAL if name == 'nth' else ''}"
 
 
 def check_value(what: str, name: str, value: Any, words: tuple[str, ...] = ()) -> Any:
@@ -111,7 +118,9 @@ def check_value(what: str, name: str, value: Any, words: tuple[str, ...] = ()) -
     ``what``: whose field it is, such as the kind; ``words``: as for `wanted`. Raises PlanError, which names the field.
     """
     kept: Any
-    if name in _NUMBERS:
+    if name == "nth" and isinstance(value, str):
+        kept = _several(value)
+    elif name in _NUMBERS:
         kept = _number(name, value)
     elif name == "roles":
         kept = _roles(value)
@@ -130,6 +139,12 @@ def _number(name: str, value: Any) -> int | float | None:
         value = float(value)
     holds = type(value) is type(low) and low <= value <= high and value > 0  # NaN fails every comparison
     return value if holds else None
+
+
+def _several(value: str) -> int | str | None:
+    """Return ``1-3`` as it is, and ``2-2`` as the number."""
+    first, last = (int(each) for each in found.groups()) if (found := _RANGE.fullmatch(value)) else (1, 0)
+    return None if not first <= last <= LAST else first if first == last else value
 
 
 def _roles(value: Any) -> tuple[str, ...] | None:

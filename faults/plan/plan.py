@@ -33,10 +33,11 @@ class Fault:
     site: str | None = None
     message: str | None = None
     role: str | None = None
+    to: str | None = None
     peer: str | None = None
     roles: tuple[str, ...] | None = None
     at: str | None = None
-    nth: int | None = None
+    nth: int | str | None = None
     every: bool = False
     chance_percent: float | None = None
     lives: str | None = None
@@ -90,6 +91,14 @@ class Fault:
     def place(self) -> str:
         """``call``, ``message``, ``process`` or ``network``."""
         return self.traits.place
+
+    @property
+    def numbers(self) -> range | None:
+        """The numbers of the calls that it hits; None if it hits every call, or each by chance, or no calls."""
+        if self.nth is None:
+            return None
+        first, _, last = str(self.nth).partition("-")
+        return range(int(first), int(last or first) + 1)
 
     @property
     def moment(self) -> Moment | None:

@@ -43,7 +43,7 @@ class Cell:
         """The calls that the fault hits."""
         fault = self.fault
         callers = fault.roles or ([] if fault.role is None else [fault.role])
-        return frozenset((role, self.site, fault.nth or 0) for role in callers)
+        return frozenset((role, self.site, nth) for role in callers for nth in fault.numbers or ())
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -238,7 +238,7 @@ def pairs_of(results: Sequence[Result]) -> Iterator[Pair]:
     survived = [(result.cell.cells[0], result.calls) for result in results if result.judgement.succeeded]
     tried = {fault for result in results for fault in result.cell.plan.faults}
     for cell, calls in survived:
-        following = replace(cell, occurrence="next", fault=replace(cell.fault, nth=(cell.fault.nth or 0) + 1))
+        following = replace(cell, occurrence="next", fault=replace(cell.fault, nth=max(cell.fault.numbers or [0]) + 1))
         if following.hit <= calls and following.fault not in tried:
             yield Pair(cell, following)
     for (first, calls_of_first), (second, calls_of_second) in combinations(survived, 2):

@@ -32,6 +32,7 @@ def test_no_function_has_such_a_site(site: str) -> None:
             for fault in ("Drop side=request", "Raise side=request", "Duplicate", "Crash when=before")
         ),
         (f"Order site={BACKWARD} roles=a,b seconds=1", f"Order cannot hit {BACKWARD}"),
+        (f"Delay site={BACKWARD} to=b side=request seconds=1", "has no 'to': Python does not see to which role"),
     ],
 )
 def test_what_cannot_be_hurt_is_refused_with_the_reason(plan: str, said: str) -> None:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from faults.plan import Fault, Plan, PlanError
 from faults.plan.fields import FIELDS
 from faults.plan.kinds import KINDS, NAMES
-from faults.strategies import plans
+from faults.strategies import PLACES, plans
 
 # No deadline: the machine may be shared, so the time of an example says nothing.
 unhurried = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
@@ -35,9 +35,10 @@ GOOD: dict[str, Any] = {
     "site": "shop:Till.pay",
     "message": "PYTHON_CALL",
     "role": "till1",
+    "to": "shop",
     "peer": "till2",
     "roles": ("till1", "till2"),
-    "at": "step:3@shop",
+    "at": "step:3@till1",
     "nth": 2,
     "every": True,
     "chance_percent": 12.5,
@@ -64,6 +65,7 @@ BAD: dict[str, list[Any]] = {
     "site": [*NAMELESS, "shop", "shop:", ":pay", "shop:pay:now", "shop..x:pay", "shop:.pay", "1shop:pay", "shop:pay()"],
     "message": ["", "PYTHON_RET", "python_call", 7, True, ["PYTHON_CALL"], "PYTHON_CALL\n"],
     "role": NAMELESS,
+    "to": NAMELESS,
     "peer": NAMELESS,
     "roles": [
         "till1",
@@ -78,7 +80,7 @@ BAD: dict[str, list[Any]] = {
         ["a#1", "b#1"],
     ],
     "at": ["", "up", "up@", "step@shop", "step:0@shop", "step:-1@shop", "call:shop:pay@shop", "down@shop", 3, ["up@a"]],
-    "nth": [*NUMBERLESS, 1.0, 10**9 + 1],
+    "nth": [*NUMBERLESS, 1.0, 10**9 + 1, "3", "3-1", "0-2", "1-", "-3", "1-2-3", "01-2", "1 - 2", "1-1000000001"],
     "every": [1, 0, "true", "", [], 1.0],
     "chance_percent": [*NUMBERLESS, 100.5],
     "lives": ["", "all", "0", "-1", "1.0", "01", "10000", 1, True, ["every"], {}],
@@ -199,6 +201,15 @@ def test_without_an_occurrence_a_fault_hits_the_first_call() -> None:
     assert Fault(**whole("Duplicate", "call"), every=True).nth is None
     assert replace(plain, nth=None, every=True).every
     assert Fault(**whole("Crash", "process")).nth is None
+
+
+@pytest.mark.parametrize(("nth", "kept", "numbers"), [(3, 3, [3]), ("1-3", "1-3", [1, 2, 3]), ("7-7", 7, [7])])
+def test_several_calls_are_a_first_and_a_last(nth: int | str, kept: int | str, numbers: list[int]) -> None:
+    fault = Fault(**whole("Duplicate", "call"), nth=nth)
+    assert (fault.nth, list(fault.numbers or ())) == (kept, numbers)
+    assert Fault.parse(str(fault)) == Fault.from_dict(fault.to_dict()) == fault
+    assert Plan.from_json(Plan((fault,)).to_json()).faults == (fault,)
+    assert Fault(**whole("Duplicate", "call"), every=True).numbers is None
 
 
 def test_a_role_cannot_be_its_own_peer() -> None:
@@ -399,8 +410,8 @@ def test_any_object_is_a_fault_or_one_line(values: dict[str, Any]) -> None:
 
 def test_faults_are_found_by_place() -> None:
     faults = tuple(Fault(**whole(*shape)) for shape in SHAPES)
-    found = [Plan(faults).at(place) for place in ("call", "message", "process", "network")]
-    assert [len(each) for each in found] == [7, 2, 3, 4]
+    found = [Plan(faults).at(place) for place in PLACES]
+    assert [{fault.traits.place for fault in each.values()} for each in found] == [{each} for each in PLACES]
     assert {number: fault for each in found for number, fault in each.items()} == dict(enumerate(faults))
 
 

@@ -17,6 +17,7 @@ from tests.judge.by_hand import CRASH, DELAY, DROP, PAY, crashed, event, fired, 
 RAISE = "Raise site=shop:pay role=a nth=1 side=request"
 EVERY = "Drop site=shop:pay every=true side=reply"
 FLIGHT = "Raise site=shop:pay role=a every=true side=flight"
+SEVERAL = "Drop site=shop:pay role=a nth=1-3 side=reply"
 TWICE = [fired(), fired(time=2.1)]
 AGAIN = started("b", 4.0, 22)
 
@@ -40,6 +41,11 @@ class TestFired:
             (DROP, [], False),
             (DROP, TWICE, False),
             (DROP, [fired(7)], False),
+            (SEVERAL, [], False),
+            (SEVERAL, [fired()], True),  # the program made no more calls
+            (SEVERAL, [*TWICE, fired()], True),
+            (SEVERAL, [*TWICE, *TWICE], False),
+            (SEVERAL, [HIT, call("ok"), call("invoke", nth=2, faults=[0]), call("ok", nth=2), fired()], False),
             (CRASH, [crashed(), crashed()], False),
             (f"{DROP}; {CRASH}", [fired(), crashed(fault=1)], True),
             (f"{DROP}; {CRASH}", [fired(1)], False),
@@ -82,6 +88,7 @@ class TestFired:
         assert proof(world(DROP, fired()))[1] == "1 of 1 faults"
         assert [*repeated(world(DROP, fired()))] == []
         assert [*repeated(world(EVERY, *TWICE, fired()))] == [f"{EVERY} fired 3 times"]
+        assert [*repeated(world(SEVERAL, fired()))] == [f"{SEVERAL} fired 1 of 3 times"]
         calls = [call("invoke", faults=[0], process=process) for process in (1, 11, 12)]
         many = f"{EVERY} fired 3 times, in 3 lives"
         assert [*repeated(script(EVERY, *calls, *TWICE, fired()))] == [many]

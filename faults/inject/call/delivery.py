@@ -104,7 +104,8 @@ class Delivery:
         self.corrupter = MessageCorrupter(self.write, envelope, call)
 
     def write(self, event: str, number: int, fault: Fault, **details: Any) -> None:
-        at = {"site": fault.site, "nth": self._nth(fault)}
+        at = {"site": fault.site, "nth": self.envelope.counts.get(str(fault.site), self.envelope.nth)}
+        at |= {} if fault.to is None else {"nth_to": self._nth(fault)}
         self._write(event, fault=number, kind=fault.kind, **details, **at)
 
     def _write(self, event: str, **details: Any) -> None:
@@ -112,7 +113,9 @@ class Delivery:
         self.callee.ledger.write(event, **{**call, **details})
 
     def _nth(self, fault: Fault) -> int:
-        return self.envelope.counts.get(str(fault.site), self.envelope.nth)
+        """Return the call's number as the fault counts."""
+        counts = self.envelope.counts if fault.to is None else self.envelope.counts_to
+        return counts.get(str(fault.site), self.envelope.nth)
 
     def run(self, function: partial[Any]) -> Any:
         """Return the answer, or a future of it."""

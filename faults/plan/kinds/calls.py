@@ -45,12 +45,14 @@ class OfCall(Kind):
 
     place = "call"
     mark = "site"
-    may: ClassVar[tuple[str, ...]] = ("role", "nth", "every", "chance_percent", "lives")
+    may: ClassVar[tuple[str, ...]] = ("role", "to", "nth", "every", "chance_percent", "lives")
     engine_sites: ClassVar[Mapping[str, Sequence[str | None]]] = {}
     variants: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     least_callers: ClassVar[int] = 1
 
     def refusal(self, fault: Fault) -> str | None:
+        if fault.to is not None and fault.site == BACKWARD:
+            return f"{self.name} at {fault.site} has no 'to': Python does not see to which role a gradient goes"
         return self.refusal_at(str(fault.site), fault.side)
 
     def refusal_at(self, site: str, side: str | None) -> str | None:
@@ -68,7 +70,8 @@ class OfCall(Kind):
         return f"{self.name} at {site} wants 'side' {' or '.join(map(repr, open_to))}, got {side!r}, {why}"
 
     def most(self, fault: Fault) -> int | None:
-        return None if fault.nth is None or (fault.role or fault.roles) is None else 1
+        numbers = fault.numbers
+        return None if numbers is None or (fault.role or fault.roles) is None else len(numbers)
 
     def swept(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield the name and the fields of each variant."""
@@ -243,7 +246,7 @@ class Order(OfCall):
 
     name = "Order"
     needs = ("site", "roles", "seconds")
-    may = ("nth", "every", "lives")
+    may = ("to", "nth", "every", "lives")
     harm = 10
     one_for_all = True
     engine_sites: ClassVar = {TO_HERE: (None,)}
