@@ -119,11 +119,9 @@ class Delay(OfCall):
     name = "Delay"
     needs = ("site", "side", "seconds")
     harm = 0
+    gentle = True
     engine_sites: ClassVar = {TO_HERE: _BOTH, BACKWARD: ("request",)}
     variants: ClassVar = {side: {"side": side, "seconds": 0.2} for side in _BOTH}
-
-    def loses_nothing(self, fault: Fault) -> bool:
-        return True
 
     def holds_reply(self, fault: Fault) -> bool:
         return fault.side == "reply"
@@ -138,13 +136,9 @@ class Hold(OfCall):
     name = "Hold"
     needs = ("site", "side", "seconds")
     harm = 50
+    gentle = True
+    ends_unseen = True
     engine_sites: ClassVar = {TO_HERE: _BOTH}
-
-    def loses_nothing(self, fault: Fault) -> bool:
-        return True
-
-    def had_effect(self, fault: Fault, seen: Seen) -> bool:
-        return seen.effective or seen.ended  # a process that ends while its GIL is held cannot record the effect
 
 
 class _Answered(OfCall):
@@ -216,13 +210,11 @@ class Duplicate(OfCall):
     name = "Duplicate"
     needs = ("site",)
     harm = 70
+    gentle = True
     costs_no_time = True
     unfinished = "the call began again, and did not end"
     engine_sites: ClassVar = {TO_HERE: (None,)}
     variants: ClassVar = {"": {}}
-
-    def loses_nothing(self, fault: Fault) -> bool:
-        return True
 
 
 class Crash(_Answered):
@@ -248,13 +240,11 @@ class Order(OfCall):
     needs = ("site", "roles", "seconds")
     may = ("to", "nth", "every", "lives")
     harm = 10
+    gentle = True
     one_for_all = True
     engine_sites: ClassVar = {TO_HERE: (None,)}
     variants: ClassVar = {"": {}}
     least_callers = 2
-
-    def loses_nothing(self, fault: Fault) -> bool:
-        return True
 
     def as_fired(self, fault: Fault, nth: int, caller: str, life: str | None) -> dict[str, Any]:
         """Keep the callers: all of them make a call of this number."""

@@ -40,9 +40,11 @@ class Kind:
         harm: draws shrink towards kinds with less. Of two with the same harm, the first of the registry.
         asked: why it is drawn and swept only if it is named; empty if it always is.
         drawn: the values that are drawn for a field, the smallest first.
+        gentle: it loses nothing.
         costs_no_time: after this kind alone any failure is needless, even a time-out.
         changes_data: after it data may be to blame for an error.
         ends_process: it ends the process that it hits.
+        ends_unseen: a process that ends meanwhile cannot record the effect.
         one_for_all: several calls together fire it once, when the last of them is done.
         unfinished: why it has not fired although it began. If there is such a reason, ``effective`` proves that it
             fired; otherwise ``fired`` does.
@@ -58,9 +60,11 @@ class Kind:
     harm: ClassVar[int]
     asked: ClassVar[str] = ""
     drawn: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    gentle: ClassVar[bool] = False
     costs_no_time: ClassVar[bool] = False
     changes_data: ClassVar[bool] = False
     ends_process: ClassVar[bool] = False
+    ends_unseen: ClassVar[bool] = False
     one_for_all: ClassVar[bool] = False
     unfinished: ClassVar[str] = ""
     without_effect: ClassVar[str] = "no role saw an effect"
@@ -89,7 +93,7 @@ class Kind:
 
     def loses_nothing(self, fault: Fault) -> bool:
         """Whether a program can go on as if the fault had not been, as soon as it is over."""
-        return False
+        return self.gentle
 
     def lasts(self, fault: Fault) -> float:
         """Return the seconds that it lasts, and those in which roles wait for packets that are late by it."""
@@ -105,7 +109,7 @@ class Kind:
 
     def had_effect(self, fault: Fault, seen: Seen) -> bool:
         """Whether a firing had an effect. True if the ledgers cannot tell."""
-        return seen.effective
+        return seen.effective or (self.ends_unseen and seen.ended)
 
     def seen_instead(self, details: Mapping[str, Any]) -> str:
         """Say what was seen instead of the effect of a firing with these details."""

@@ -75,9 +75,7 @@ class Delay(OfMessage):
     name = "Delay"
     needs = ("message", "seconds")
     harm = 0
-
-    def loses_nothing(self, fault: Fault) -> bool:
-        return True
+    gentle = True
 
     def hits(self, fault: Fault, call: Ended) -> bool:
         return super().hits(fault, call) and call.details.get("to") != call.role  # one to oneself cannot be delayed

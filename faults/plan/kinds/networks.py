@@ -76,6 +76,7 @@ class Slow(OfNetwork):
     needs = ("role",)
     may = ("kbit_per_second", "latency_ms", "jitter_ms", "reorder_percent", "at", "seconds")
     harm = 20
+    gentle = True
     drawn: ClassVar = {
         "kbit_per_second": (100_000, 10_000, 1_000),
         "latency_ms": (1.0, 10.0, 100.0),
@@ -97,9 +98,6 @@ class Slow(OfNetwork):
         if latency is not None and jitter is not None and jitter > latency:
             return f"{self.name}: 'jitter_ms' must be at most 'latency_ms', got {jitter!r} and {latency!r}"
         return None
-
-    def loses_nothing(self, fault: Fault) -> bool:
-        return True
 
     def lasts(self, fault: Fault) -> float:
         latency = ((fault.latency_ms or 0.0) + (fault.jitter_ms or 0.0)) / 1000

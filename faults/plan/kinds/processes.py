@@ -42,13 +42,14 @@ class Crash(OfProcess):
     may = ("how", "lives")
     harm = 110
     ends_process = True
+    ends_unseen = True
 
     def refusal(self, fault: Fault) -> str | None:
         exits = crash_ways.status_of(fault.how) is not None
         return _refusal_elsewhere(fault, f"{self.name}: how={fault.how!r}") if exits else None
 
     def had_effect(self, fault: Fault, seen: Seen) -> bool:
-        return seen.effective or seen.ended or fault.how == "term"  # a handler may end its process in any way
+        return super().had_effect(fault, seen) or fault.how == "term"  # a handler may end its process in any way
 
     def choices(self, name: str, program: Program, drawn: Mapping[str, Any]) -> Sequence[Any]:
         if name != "how":
@@ -62,9 +63,7 @@ class Pause(OfProcess):
 
     name = "Pause"
     harm = 40
-
-    def loses_nothing(self, fault: Fault) -> bool:
-        return True
+    gentle = True
 
 
 class Hold(OfProcess):
@@ -72,15 +71,11 @@ class Hold(OfProcess):
 
     name = "Hold"
     harm = 50
+    gentle = True
+    ends_unseen = True
 
     def refusal(self, fault: Fault) -> str | None:
         return _refusal_elsewhere(fault, self.name)
-
-    def loses_nothing(self, fault: Fault) -> bool:
-        return True
-
-    def had_effect(self, fault: Fault, seen: Seen) -> bool:
-        return seen.effective or seen.ended  # a process that ends while its GIL is held cannot record the effect
 
     def choices(self, name: str, program: Program, drawn: Mapping[str, Any]) -> Sequence[Any]:
         found = super().choices(name, program, drawn)
