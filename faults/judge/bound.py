@@ -51,10 +51,9 @@ def _waiting(timeline: Timeline, first_seen: float) -> list[Event]:
     found: list[Event] = []
     open_: dict[tuple[object, ...], Event] = {}
     for event in timeline.of("invoke", "ok", "fail", "info"):
-        call = event.role, event.process, event.call
-        begun = open_.pop(call, None)
+        begun = open_.pop(event.made, None)
         if event.event == "invoke":
-            open_[call] = event
+            open_[event.made] = event
             found += [begun] if begun is not None else []  # the earlier call has no end: RPC was started again
         elif begun is not None and event.time >= first_seen and (event.event != "ok" or begun.time <= first_seen):
             found.append(begun)

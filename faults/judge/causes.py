@@ -131,17 +131,13 @@ def _fate(facts: Facts, ended: Event) -> str:
     """Say which faults hit a call, by its beginning, or which one ended its callee; empty if none did."""
     numbers = [number for number, (hit, _) in facts.messages.items() if ended in hit]
     for event in facts.run.timeline.of("invoke"):
-        if (event.role, event.process, event.call) == (ended.role, ended.process, ended.call):
+        if event.made == ended.made:
             numbers += event.details.get("faults", ())
     if numbers:
         return f"which {', and '.join(f'fault {each + 1} hit: {facts.run.plan.faults[each]}' for each in numbers)}"
     processes = {life.process for life in facts.lives if life.role == _callee(ended)}
     crashes = [event for pid, event in facts.killed.items() if pid in processes and event.time <= ended.time]
     return f"whose callee fault {crashes[0].details['fault'] + 1} ended" if crashes else ""
-
-
-# A call: its caller's process, its caller, its site, and its number among this caller's calls of the site.
-_Call = tuple[object, ...]
 
 
 def without_effect(facts: Facts) -> list[str]:
@@ -157,16 +153,16 @@ class _Effects:
     def __init__(self, facts: Facts) -> None:
         self._facts, timeline = facts, facts.run.timeline
         ways = {"ok": "value", "fail": "failed", "info": "failed"}
-        self._ends = {_call(each): ways[each.event] for each in timeline.of(*ways)}
+        self._ends = {each.made: ways[each.event] for each in timeline.of(*ways)}
         # For `rpc.remote` an "ok" says only that the call arrived.
         remote = [each for each in timeline.of("ok") if each.details.get("via") == "remote"]
-        self._ends.update((_call(each), "arrived") for each in remote)
+        self._ends.update((each.made, "arrived") for each in remote)
         # The calls that a fault has hit, by the fault and what its callee knows of them: one in each life of a caller.
-        self._hit: dict[tuple[object, ...], set[_Call]] = {}
+        self._hit: dict[tuple[object, ...], set[tuple[object, ...]]] = {}
         for each in timeline.of("invoke"):
             for number in each.details.get("faults", ()):
-                self._hit.setdefault((number, each.role), set()).add(_call(each))
-                self._hit.setdefault((number, each.role, *each.call), set()).add(_call(each))
+                self._hit.setdefault((number, each.role), set()).add(each.made)
+                self._hit.setdefault((number, each.role, *each.call), set()).add(each.made)
         self._effective = {each.details.get("fault") for each in timeline.of("effective")}
 
     def has(self, fired: Event) -> bool:
@@ -179,7 +175,3 @@ class _Effects:
         ended = any(life.process == pid and not life.end.returned for life in self._facts.lives)
         seen = Seen(number in self._effective, [self._ends.get(call, "") for call in hit], ended)
         return fault.traits.had_effect(fault, seen)
-
-
-def _call(event: Event) -> _Call:
-    return event.process, event.role, *event.call

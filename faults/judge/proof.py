@@ -141,8 +141,8 @@ def _hits(run: Run) -> dict[int, int]:
         return {}
     ((number, fault),) = calls.items()
     hit = [event for event in timeline.of("invoke") if number in event.details.get("faults", ())]
-    answered = {(event.role, event.process, *event.call) for event in timeline.of("ok")}
-    if fault.traits.one_for_all or any((event.role, event.process, *event.call) not in answered for event in hit):
+    answered = {event.made for event in timeline.of("ok")}
+    if fault.traits.one_for_all or any(event.made not in answered for event in hit):
         return {}
     count = len(hit) - sum(event.details.get("fault") == number for event in timeline.of("failed"))  # such as no tensor
     return {number: count} if count else {}

@@ -171,6 +171,11 @@ class Event:
         """The call that it is about: the site, and its number among the caller's calls of the site."""
         return self.details.get("site"), self.details.get("nth")
 
+    @property
+    def made(self) -> tuple[object, ...]:
+        """The one call that its caller's line is about: who made it, in which process, and `call`."""
+        return self.role, self.process, *self.call
+
     def __str__(self) -> str:
         details = " ".join(
             f"{name}={said(value)}" for name, value in self.details.items() if name not in ("links", "stack")
