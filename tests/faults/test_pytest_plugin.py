@@ -133,7 +133,7 @@ def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--faults-plan", "Frob x=1"], "ERROR: --faults-plan: unknown 'kind' 'Frob', wanted one of Delay, Raise, *"),
+        (["--faults-plan", "Frob x=1"], "ERROR: --faults-plan: unknown 'kind' 'Frob', wanted one of Delay, *"),
         (
             ["--faults-plan", ""],
             "ERROR: --faults-plan: a plan without a fault does nothing: wanted at least one fault, got ''",
