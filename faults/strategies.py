@@ -4,8 +4,8 @@
     def test_no_plan_makes_the_shop_count_wrong(plan): ...
 
 Every drawn plan is valid; nothing is filtered. A failing plan shrinks towards fewer faults, gentler kinds (`GENTLE`),
-the first site and role, earlier calls (``nth``), smaller sizes, and the seed 0. Only this module of `faults` needs
-hypothesis.
+the first site and role, earlier and fewer calls (``nth``), smaller sizes, and the seed 0. Only this module of `faults`
+needs hypothesis.
 
 A drawn fault may still never fire: two `Order` faults of one site can contradict each other, and the roles of an
 `Order` meet only if their calls go to one callee. Give only such sites, or replace those faults.
@@ -18,9 +18,9 @@ from dataclasses import replace
 from math import perm
 from typing import Any
 
-from faults.plan.fields import KINDS, SHAPES, allowed_fields
+from faults.plan.kinds import KINDS, NAMES, Kind
 from faults.plan.plan import Fault, Plan
-from faults.plan.possible_faults import Program, Sites, choices, last_call, program_of
+from faults.plan.possible_faults import Program, Sites, last_call, program_of
 
 try:
     from hypothesis import strategies as st
@@ -29,28 +29,10 @@ except ImportError as error:
 
 __all__ = ["GENTLE", "PLACES", "faults", "plans"]
 
-PLACES = tuple(dict.fromkeys(place for _, place in SHAPES))
+PLACES = tuple(dict.fromkeys(kind.place for kind in KINDS))
+_GENTLEST_FIRST = sorted(KINDS, key=lambda kind: kind.harm)
 # (kind, place), the gentlest first.
-GENTLE = (
-    ("Delay", "call"),
-    ("Delay", "message"),
-    ("Order", "call"),
-    ("Slow", "network"),
-    ("Lossy", "network"),
-    ("Pause", "process"),
-    ("Hold", "process"),
-    ("Raise", "call"),
-    ("Duplicate", "call"),
-    ("Drop", "call"),
-    ("Drop", "message"),
-    ("Reset", "network"),
-    ("Partition", "network"),
-    ("Crash", "call"),
-    ("Crash", "process"),
-    ("Corrupt", "call"),
-)
-_ASKED = ("Corrupt",)  # drawn only if they are named: it needs calls with tensors, and few programs check their data
-# Smaller faults first. A faster connection is a smaller fault.
+GENTLE = tuple((kind.name, kind.place) for kind in _GENTLEST_FIRST)
 SECONDS = (0.1, 0.5, 2.0)
 
 _OCCURRENCE = ("nth", "chance_percent", "every")
@@ -60,8 +42,12 @@ _OCCURRENCES: Sequence[dict[str, Any]] = (
     *({"chance_percent": each} for each in (10.0, 50.0, 100.0)),
     {"every": True},
 )
-# The number of draws for the shape with the most fields: Raise at a call.
-_DRAWS = 9
+# Fields whose values are not drawn one by one. Callees, and programs that start a role again, are not known here.
+_NOT_DRAWN = {*_OCCURRENCE, "lives", "to"}
+# The most calls of a range besides the first.
+_MORE = 2
+# The number of draws for the kind with the most fields: besides those, the kind itself, all callers, and which calls.
+_DRAWS = 5 + max(len(set(kind.fields) - _NOT_DRAWN) for kind in KINDS)
 
 
 def faults(
@@ -92,7 +78,7 @@ def faults(
         ValueError: a kind or place is unknown, or impossible here (such as an `Order` if no site has two callers).
     """
     program = program_of(sites, roles, seconds, steps, calls, latency)
-    return _fault(_shapes(program, kinds, places), program)
+    return _fault(_kinds(program, kinds, places), program)
 
 
 def plans(
@@ -137,31 +123,31 @@ def _plan(draw: st.DrawFn, one: st.SearchStrategy[Fault], least: int, most: int)
     return Plan(tuple(distinct.values()), seed if chance else 0)
 
 
-def _shapes(program: Program, kinds: Iterable[str] | None, places: Iterable[str] | None) -> list[tuple[str, str]]:
-    """Return the (kind, place) pairs that are wanted and possible, the gentlest first."""
+def _kinds(program: Program, kinds: Iterable[str] | None, places: Iterable[str] | None) -> list[Kind]:
+    """Return the kinds that are wanted and possible, the gentlest first."""
     asked, put = (None if each is None else tuple(each) for each in (kinds, places))
-    for each, known, what in ((asked, KINDS, "kind"), (put, PLACES, "place")):
+    for each, known, what in ((asked, NAMES, "kind"), (put, PLACES, "place")):
         for name in each or ():
             if name not in known:
                 raise ValueError(f"unknown {what} {name!r}, wanted some of {', '.join(known)}")
     wanted = [
-        (kind, place)
-        for kind, place in GENTLE
-        if (kind not in _ASKED if asked is None else kind in asked) and (put is None or place in put)
+        kind
+        for kind in _GENTLEST_FIRST
+        if (not kind.asked if asked is None else kind.name in asked) and (put is None or kind.place in put)
     ]
-    found = [shape for shape in wanted if program.allows(*shape)]
-    for kind in asked or ():
-        if kind not in {each for each, _ in found}:
-            raise ValueError(f"no {kind} is possible with these sites, roles and places")
+    found = [kind for kind in wanted if kind.is_possible(program)]
+    for name in asked or ():
+        if name not in {kind.name for kind in found}:
+            raise ValueError(f"no {name} is possible with these sites, roles and places")
     if not found:
         raise ValueError("no fault is possible with these sites, roles and places")
     return found
 
 
 @st.composite
-def _fault(draw: st.DrawFn, shapes: Sequence[tuple[str, str]], program: Program) -> Fault:
-    """Draw one fault, by the same number of draws for every shape."""
-    # Hypothesis takes the example with fewer draws for the simpler one, whatever the draws mean. If shapes took
+def _fault(draw: st.DrawFn, kinds: Sequence[Kind], program: Program) -> Fault:
+    """Draw one fault, by the same number of draws for every kind."""
+    # Hypothesis takes the example with fewer draws for the simpler one, whatever the draws mean. If kinds took
     # different numbers of draws, a failing plan would shrink to the kind with the fewest fields (a crash of a process),
     # not to the gentlest. So every draw is one integer, in which a smaller number means a gentler value, and the loop
     # below fills up to `_DRAWS`. For the same reason a sequence, such as the roles of an `Order`, is drawn as a number.
@@ -175,21 +161,28 @@ def _fault(draw: st.DrawFn, shapes: Sequence[tuple[str, str]], program: Program)
     def one_of(values: Sequence[Any]) -> Any:
         return values[number(len(values) - 1)]
 
-    kind, place = one_of(shapes)
+    kind = one_of(kinds)
     values: dict[str, Any] = {}
-    for name in allowed_fields(kind, place):
+    for name in kind.fields:
         if name == "roles":
             values[name] = _arranged(list(program.calls[values["site"]]), number)
-        elif name not in (*_OCCURRENCE, "lives"):  # programs that start a role again are not known here
-            values[name] = one_of(choices(name, kind, place, program, values))
-        if name == "role" and place == "call" and number(1):
+        elif name not in _NOT_DRAWN:
+            values[name] = one_of(kind.choices(name, program, values))
+        if name == "role" and kind.place == "call" and number(1):
             values[name] = None  # all callers: a larger fault than any single caller, so the larger number
-    if place == "call":
-        occurrence = one_of([each for each in _OCCURRENCES if kind != "Order" or "chance_percent" not in each])
-        values |= occurrence or {"nth": 1 + number(last_call(program, values) - 1)}
+    if kind.place == "call":
+        occurrence = one_of([each for each in _OCCURRENCES if each.keys() <= set(kind.fields)])
+        values |= occurrence or {"nth": _numbers(last_call(program, values), number)}
     while left > 0:
         number(0)
-    return Fault(kind=kind, **values)
+    return Fault(kind=kind.name, **values)
+
+
+def _numbers(last: int, number: Callable[[int], int]) -> int | str:
+    """Choose one call or several that follow each other, by two drawn numbers: the first, and how many more."""
+    first = 1 + number(last - 1)
+    more = number(min(_MORE, last - first))
+    return f"{first}-{first + more}" if more else first
 
 
 def _arranged(callers: list[str], number: Callable[[int], int]) -> tuple[str, ...]:

@@ -114,14 +114,11 @@ def _fired(run: Run, number: int) -> Iterator[Fault]:
 
 
 def _at_call(run: Run, fault: Fault, fired: Event) -> Fault:
-    """Return the fault at the call at which it fired. An `Order` keeps its callers, which all make a call of this
-    number."""
-    nth, caller = fired.details["nth"], fired.details["caller"]
-    if fault.kind == "Order":
-        return replace(fault, every=False, nth=nth)
+    """Return the fault at the call at which it fired."""
+    nth, caller = fired.details["nth" if fault.to is None else "nth_to"], fired.details["caller"]
     lives = [each.time for each in run.timeline.of("start") if each.role == caller]
     life = str(max(1, sum(begun <= fired.time for begun in lives))) if len(lives) > 1 or fault.lives else None
-    return replace(fault, every=False, chance_percent=None, role=caller, nth=nth, lives=life)
+    return replace(fault, **fault.traits.as_fired(fault, nth, caller, life))
 
 
 def _missing(run: Run) -> Iterator[str]:

@@ -12,7 +12,6 @@ from faults.cli.reports import console, report, stored
 from faults.cli.targets import target_of
 from faults.ledger.ledger import Timeline
 from faults.ledger.moments_seen import Calls, Moments, census, moments_seen
-from faults.plan.fields import refusal_at_engine_site
 from faults.plan.plan import Fault, Plan, PlanError
 from reference.system.text import one_line
 
@@ -50,20 +49,33 @@ def _table(name: str, sites: Mapping[str, Calls]) -> Table:
     for column in ("site", "callers", "executes on"):
         table.add_column(column, overflow="fold")
     for site, calls in sites.items():
-        callers = ", ".join(f"{role} {count}" for role, count in calls.callers.items())
-        table.add_row(site, callers, ", ".join(calls.callees))
+        alone = len(calls.callees) == 1
+        callees = [callee if alone else f"{callee} ({_counts(calls.to[callee])})" for callee in calls.callees]
+        table.add_row(site, _counts(calls.callers), ", ".join(callees))
     return table
+
+
+def _counts(callers: Mapping[str, int]) -> str:
+    return ", ".join(f"{role} {count}" for role, count in callers.items())
+
+
+# The kinds that are proposed for a site: the first one that can hit it, such as a gradient, which torch sends itself.
+_PROPOSED: Mapping[str, Mapping[str, Any]] = {"Drop": {}, "Delay": {"seconds": 0.5}}
 
 
 def _of_sites(sites: Mapping[str, Calls]) -> Iterator[str]:
     """A plan for each site: the first call of its first caller."""
     for site, calls in sites.items():
         at: dict[str, Any] = {"site": site, "role": next(iter(calls.callers)), "nth": 1, "side": "request"}
-        try:
-            late = refusal_at_engine_site("Drop", at) is not None  # such as a gradient, which torch sends itself
-            yield str(Fault(kind="Delay", seconds=0.5, **at) if late else Fault(kind="Drop", **at))
-        except PlanError as error:
-            yield f"none for {site}: {error}"
+        refusals = []
+        for kind, values in _PROPOSED.items():
+            try:
+                yield str(Fault(kind=kind, **at, **values))
+                break
+            except PlanError as error:
+                refusals.append(str(error))
+        else:
+            yield f"none for {site}: {refusals[0]}"
 
 
 def _of_moments(moments: Sequence[Moments]) -> Iterator[str]:

@@ -100,11 +100,22 @@ def plan_of(options: Any) -> Plan:
         raise BadInput("--healthy is a run without faults: wanted it or --plan, got both")
     if options.healthy:
         return Plan()
-    if options.plan is None:
-        raise BadInput("no faults are planned: wanted --plan PLAN, or --healthy for a run without any")
-    plan = read_plan(options.plan)
+    missing = "no faults are planned: wanted --plan PLAN, or --healthy for a run without any"
+    return with_faults(options.plan, missing, "at least one, or --healthy instead")
+
+
+def with_faults(text: str | None, missing: str, wanted: str) -> Plan:
+    """Read the value of ``--plan``.
+
+    Raises:
+        BadInput: there is none; the error is ``missing``.
+        PlanError: it cannot be read, or has no faults, which ``wanted`` asks for.
+    """
+    if text is None:
+        raise BadInput(missing)
+    plan = read_plan(text)
     if not plan.faults:
-        raise PlanError(f"--plan {shown(options.plan)} has no faults: wanted at least one, or --healthy instead")
+        raise PlanError(f"--plan {shown(text)} has no faults: wanted {wanted}")
     return plan
 
 

@@ -17,16 +17,15 @@ from faults.cli.options import (
     OF_RESULTS,
     PLAN,
     Option,
-    read_plan,
     seconds,
+    with_faults,
 )
 from faults.cli.reports import REPORTS, check_reports, stored, write_run
 from faults.cli.targets import Target, target_of
 from faults.judge.rules import exit_status
 from faults.ledger import record
 from faults.ledger.run_files import remove_numbered, reserved
-from faults.plan.places import shown
-from faults.plan.plan import Plan, PlanError
+from faults.plan.plan import Plan
 from faults.run.shrink import Shrinker, Trial
 from faults.run.sweep import Runner, healthy
 from reference.cli.options import BadInput
@@ -54,7 +53,9 @@ _OPTIONS = ((*OF_SHRINKS, DEADLINE), (*OF_RESULTS, DEADLINE_OF_SWEEP, BOUND, *OF
 def main(arguments: Sequence[str], program: list[str] | None) -> int:
     """Run the command for a tutorial, or for the program of these words, and return its exit status."""
     target, options = target_of("shrink", _ABOUT, arguments, program, _OPTIONS)
-    return shrink_target(target, failing_plan(options), options)
+    failing = "a plan under which the program fails"
+    plan = with_faults(options.plan, f"shrink what? wanted --plan PLAN, {failing}", failing)
+    return shrink_target(target, plan, options)
 
 
 def shrink_target(target: Target, plan: Plan, options: Any) -> int:
@@ -64,21 +65,6 @@ def shrink_target(target: Target, plan: Plan, options: Any) -> int:
     with stored(options.dir) as (place, passed), reserved(place):
         _, run = target.again(place, healthy)
         return shrink_plan(run, target.name, plan, place, options, passed)
-
-
-def failing_plan(options: Any) -> Plan:
-    """Read ``--plan``.
-
-    Raises:
-        BadInput: it is not given.
-        PlanError: it cannot be read, or has no faults.
-    """
-    if options.plan is None:
-        raise BadInput("shrink what? wanted --plan PLAN, a plan under which the program fails")
-    plan = read_plan(options.plan)
-    if not plan.faults:
-        raise PlanError(f"--plan {shown(options.plan)} has no faults: wanted a plan under which the program fails")
-    return plan
 
 
 def tell(trial: Trial) -> None:

@@ -24,10 +24,9 @@ from faults.judge.rules import exit_status
 from faults.ledger.moments_seen import census
 from faults.ledger.record import Run
 from faults.ledger.run_files import remove_numbered, reserved
+from faults.plan.kinds import CALLS
 from faults.run.sweep import (
-    CORRUPTIONS,
-    INJECTIONS,
-    ORDER,
+    VARIANTS,
     Cell,
     Pair,
     Result,
@@ -44,11 +43,13 @@ from reference.cli.options import BadInput
 from reference.system.text import one_line
 
 _Named = TypeVar("_Named", Cell, Pair)
+# The kinds that are swept only if they are named, each with the reason.
+_ASKED = [f"{kind.name!r}, which {kind.asked}" for kind in CALLS if kind.asked]
 
 
 def kinds(text: str) -> list[str]:
     """Convert ``--kinds``: names from the table of verdicts, or the first words of such names (argparse type)."""
-    known_kinds = dict.fromkeys(each for name in (*INJECTIONS, *CORRUPTIONS, ORDER) for each in (name, name.split()[0]))
+    known_kinds = dict.fromkeys(each for name in VARIANTS for each in (name, name.split()[0]))
     chosen = [kind.strip() for kind in text.split(",")]
     for kind in chosen:
         if kind not in known_kinds:
@@ -80,7 +81,7 @@ OF_SWEEPS: tuple[Option, ...] = (
             "type": kinds,
             "metavar": "KIND,...",
             "help": "only these kinds, by their names in the table, such as 'Delay request', or by the first words of "
-            "the names (default: all but 'Corrupt', which needs tensors, and a program that checks its data)",
+            f"the names (default: all but {' and '.join(_ASKED)})",
         },
     ),
     (
@@ -215,8 +216,7 @@ def run_cells(
     ``healthy``: the run that shows the calls; ``timeout``: seconds that a call waits for its turn; ``passed``: gets
     whether each run passed, also if the sweep is interrupted.
     """
-    corrupt = any(kind.startswith("Corrupt") for kind in options.kinds or ())
-    ways = list(every_way(census(healthy.timeline, internal=True), timeout, corrupt=corrupt))
+    ways = list(every_way(census(healthy.timeline, internal=True), timeout, options.kinds or ()))
     todo = chosen([each for each in ways if isinstance(each, Cell)], options)
     swept = Swept(cells=len(todo), unhurt=asked([each for each in ways if isinstance(each, Unhurt)], options))
     each_of = partial(_run_each, run, healthy.name, place, options.budget, time.monotonic(), swept, passed)

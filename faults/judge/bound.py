@@ -6,17 +6,11 @@ from collections.abc import Iterator
 
 from faults.ledger.ledger import Event, Timeline
 from faults.ledger.record import Run
-from faults.plan.plan import Fault, Plan
+from faults.plan.plan import Plan
 
 # Seconds that roles may take to end, besides the timeouts. There are two timeouts, because a role may begin to wait
 # only when another one has given up.
 MARGIN = 10.0
-
-
-# How many late packets of a role the others may have to wait for. A role may learn of an end only by such a packet,
-# once for each timeout. The start of RPC alone waits for 14 of them, one after another (measured with two roles).
-_LATE, _LATE_AT_START = 2, 20
-
 # The longest time that a call waits for its turn (seconds), if half of the program's own timeout is longer.
 _TURN = 10.0
 
@@ -57,10 +51,9 @@ def _waiting(timeline: Timeline, first_seen: float) -> list[Event]:
     found: list[Event] = []
     open_: dict[tuple[object, ...], Event] = {}
     for event in timeline.of("invoke", "ok", "fail", "info"):
-        call = event.role, event.process, event.call
-        begun = open_.pop(call, None)
+        begun = open_.pop(event.made, None)
         if event.event == "invoke":
-            open_[call] = event
+            open_[event.made] = event
             found += [begun] if begun is not None else []  # the earlier call has no end: RPC was started again
         elif begun is not None and event.time >= first_seen and (event.event != "ok" or begun.time <= first_seen):
             found.append(begun)
@@ -79,9 +72,4 @@ def allowed(run: Run, first_seen: float | None) -> tuple[float, str]:
 
 def lasting(plan: Plan) -> float:
     """Return the seconds that the faults themselves last, and those in which roles wait for packets that are late."""
-    return sum((fault.seconds or 0.0) + _late(fault) for fault in plan.faults)
-
-
-def _late(fault: Fault) -> float:
-    latency = ((fault.latency_ms or 0.0) + (fault.jitter_ms or 0.0)) / 1000
-    return (_LATE_AT_START if fault.at is None else _LATE) * latency
+    return sum(fault.traits.lasts(fault) for fault in plan.faults)

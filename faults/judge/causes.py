@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from faults.judge.facts import RUNNING, Facts, Failure, Life, links_in, short
 from faults.judge.proof import firings
 from faults.ledger.error_links import CALLEE, CONTEXT
 from faults.ledger.ledger import Event
 from faults.ledger.record import COMMAND
+from faults.plan.kinds import Seen
 from faults.plan.places import INTERNAL
 from faults.plan.plan import Fault
 
@@ -128,9 +129,9 @@ def _callee(event: Event) -> str:
 
 def _fate(facts: Facts, ended: Event) -> str:
     """Say which faults hit a call, by its beginning, or which one ended its callee; empty if none did."""
-    numbers = [number for number, hit in facts.messages.items() if ended in hit]
+    numbers = [number for number, (hit, _) in facts.messages.items() if ended in hit]
     for event in facts.run.timeline.of("invoke"):
-        if (event.role, event.process, event.call) == (ended.role, ended.process, ended.call):
+        if event.made == ended.made:
             numbers += event.details.get("faults", ())
     if numbers:
         return f"which {', and '.join(f'fault {each + 1} hit: {facts.run.plan.faults[each]}' for each in numbers)}"
@@ -139,23 +140,11 @@ def _fate(facts: Facts, ended: Event) -> str:
     return f"whose callee fault {crashes[0].details['fault'] + 1} ended" if crashes else ""
 
 
-# A call: its caller's process, its caller, its site, and its number among this caller's calls of the site.
-_Call = tuple[object, ...]
-
-
 def without_effect(facts: Facts) -> list[str]:
     """Say of each fault that fired, but had no effect as far as the ledgers can show one, what was seen instead."""
     effects, faults = _Effects(facts), facts.run.plan.faults
     without = [(faults[event.details["fault"]], event) for event in firings(facts.run) if not effects.has(event)]
-    return [f"{fault} fired, but {_seen_instead(fault, event)}" for fault, event in without]
-
-
-def _seen_instead(fault: Fault, event: Event) -> str:
-    if fault.kind == "Corrupt":
-        return f"nothing was changed: the tensor has these bits already ({event.details.get('old')})"
-    if fault.place == "call" and fault.kind in ("Drop", "Raise", "Crash"):
-        return f"{event.details['caller']} got an answer nevertheless"
-    return "hit no packet" if fault.place == "network" else "no role saw an effect"
+    return [f"{fault} fired, but {fault.traits.seen_instead(event.details)}" for fault, event in without]
 
 
 class _Effects:
@@ -163,40 +152,26 @@ class _Effects:
 
     def __init__(self, facts: Facts) -> None:
         self._facts, timeline = facts, facts.run.timeline
-        answers = timeline.of("ok")
-        self._answered = _calls(answers)
-        # For `rpc.remote` an "ok" says only that the call arrived: an exception is raised when the value is fetched.
-        self._valued = _calls(each for each in answers if each.details.get("via") != "remote")
-        self._ended = _calls(timeline.of("fail", "info"))
+        ways = {"ok": "value", "fail": "failed", "info": "failed"}
+        self._ends = {each.made: ways[each.event] for each in timeline.of(*ways)}
+        # For `rpc.remote` an "ok" says only that the call arrived.
+        remote = [each for each in timeline.of("ok") if each.details.get("via") == "remote"]
+        self._ends.update((each.made, "arrived") for each in remote)
         # The calls that a fault has hit, by the fault and what its callee knows of them: one in each life of a caller.
-        self._hit: dict[tuple[object, ...], set[_Call]] = {}
+        self._hit: dict[tuple[object, ...], set[tuple[object, ...]]] = {}
         for each in timeline.of("invoke"):
             for number in each.details.get("faults", ()):
-                self._hit.setdefault((number, each.role, *each.call), set()).update(_calls([each]))
+                self._hit.setdefault((number, each.role), set()).add(each.made)
+                self._hit.setdefault((number, each.role, *each.call), set()).add(each.made)
         self._effective = {each.details.get("fault") for each in timeline.of("effective")}
 
     def has(self, fired: Event) -> bool:
         """Whether the fault of this event had an effect. True if the ledgers cannot tell."""
-        number = fired.details["fault"]
-        fault = self._facts.run.plan.faults[number]
-        if number in self._effective or fault.how == "term":  # a handler may have ended its process in any way
-            return True
-        caller = fired.details.get("caller")
-        if fault.side == "flight":  # the callee fires it when the call executes, so its caller has to have failed
-            hit = set[_Call]().union(*(calls for call, calls in self._hit.items() if call[:2] == (number, caller)))
-            return bool(hit) and not hit & self._valued
-        own = self._hit.get((number, caller, *fired.call), set())
-        if fault.place == "call" and fault.kind in ("Drop", "Raise", "Crash"):
-            return not own or bool(own - (self._valued if fault.kind == "Raise" else self._answered))
-        if fault.kind == "Crash":
-            return any(life.process == fired.details["pid"] and not life.end.returned for life in self._facts.lives)
-        if (
-            fault.place == "call" and fault.kind == "Delay"
-        ):  # the caller may give up before the callee records the delay
-            return bool(own & self._ended)
-        # A process that ends while its GIL is held cannot record the effect.
-        return fault.kind == "Hold" and not self._facts.last[str(fault.role)].end.returned
-
-
-def _calls(ends: Iterable[Event]) -> set[_Call]:
-    return {(each.process, each.role, *each.call) for each in ends}
+        number, caller = fired.details["fault"], fired.details.get("caller")
+        fault: Fault = self._facts.run.plan.faults[number]
+        # A fault may name another of the call's sites than its caller's ledger does.
+        hit = self._hit.get((number, caller, *fired.call)) or self._hit.get((number, caller), set())
+        pid = fired.details.get("pid")
+        ended = any(life.process == pid and not life.end.returned for life in self._facts.lives)
+        seen = Seen(number in self._effective, [self._ends.get(call, "") for call in hit], ended)
+        return fault.traits.had_effect(fault, seen)

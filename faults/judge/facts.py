@@ -13,11 +13,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from faults.judge.proof import begun, calls_hit, firings, first_effects
+from faults.judge import proof
 from faults.ledger.error_links import CALLEE, MEMBER, Link, from_json
 from faults.ledger.ledger import Event, Timeline
 from faults.ledger.record import COMMAND, End, Run
 from faults.plan.crash_ways import signal_of, status_of
+from faults.plan.kinds import KINDS
 from reference.outcome import Exited
 
 # Kinds of ends. Besides the outcomes of `reference.outcome` a script's role may end in a way of which nothing tells
@@ -25,6 +26,8 @@ from reference.outcome import Exited
 GONE, RUNNING = "Gone", "Running"
 # The ends that are failures. Who is gone convicts nobody: launchers often end servers so.
 _FAILURES = ("Raised", "Exited", "Killed", "Overdue")
+# The kinds of faults that end a process.
+_ENDING = {kind.name for kind in KINDS if kind.ends_process}
 
 
 @dataclass(frozen=True)
@@ -135,21 +138,26 @@ class Facts:
         return Failure(life.role, life.number, life.end, life.end.time - self.run.start, links)
 
     @cached_property
+    def messages(self) -> proof.Proofs:
+        """The calls that prove each fault of messages."""
+        return proof.proofs_of(self.run.plan, self.run.timeline)
+
+    @cached_property
+    def fired(self) -> proof.Proof:
+        """Whether every fault of the plan fired, as often as it says."""
+        return proof.fired(self.run, self.messages)
+
+    @cached_property
     def effects(self) -> dict[int, Event | None]:
         """The first known effect of each fault."""
-        return first_effects(self.run)
+        return proof.first_effects(self.run, self.messages)
 
     @cached_property
     def effect_times(self) -> list[float]:
         """The times at which a fault is known to have fired."""
-        found = [*firings(self.run), *(event for event in self.effects.values() if event is not None)]
-        found += [begun(each) for hit in self.messages.values() for each in hit]
+        found = [*proof.firings(self.run), *(event for event in self.effects.values() if event is not None)]
+        found += [proof.begun(each) for hit, _ in self.messages.values() for each in hit]
         return sorted(event.time for event in found)
-
-    @cached_property
-    def messages(self) -> dict[int, list[Event]]:
-        """The ends of the calls that each fault of messages hit."""
-        return calls_hit(self.run.plan, self.run.timeline)
 
     @cached_property
     def killed(self) -> dict[int, Event]:
@@ -159,7 +167,7 @@ class Facts:
 
 def crashes(timeline: Timeline) -> dict[int, Event]:
     """Return the processes that the crashes of a plan have hit, each with the event of the firing."""
-    fired = [event for event in timeline.of("fired") if event.details.get("kind") == "Crash"]
+    fired = [event for event in timeline.of("fired") if event.details.get("kind") in _ENDING]
     return {int(event.details.get("pid", event.process)): event for event in fired}
 
 

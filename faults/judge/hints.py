@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 
 from faults.ledger.moments_seen import Calls, census, moments_seen, roles_of, steps_of
@@ -28,11 +29,13 @@ class Reasons:
         """Return the reason in brackets: the recorded failure, or what was seen instead. Empty if nothing is known."""
         if number in self._failed:
             return f" ({self._failed[number]})"
-        if fault.kind == "Duplicate" and number in self._begun:
-            return " (the call began again, and did not end)"
+        if fault.traits.unfinished and number in self._begun:
+            return f" ({fault.traits.unfinished})"
         if fault.site is not None and fault.place == "call":
             calls = self._sites.get(fault.site)
-            return f" (recorded calls of this site: {counted(calls) if calls else 'none'}{self._instead(fault.site)})"
+            callers = {} if calls is None else calls.callers if fault.to is None else calls.to.get(fault.to, {})
+            which = "this site" if fault.to is None else f"this site to {fault.to}"
+            return f" (recorded calls of {which}: {counted(callers) or 'none'}{self._instead(fault.site)})"
         return f" ({self._of_moment(fault.moment)})" if fault.moment else ""
 
     def _instead(self, site: str) -> str:
@@ -72,12 +75,12 @@ class Reasons:
 
     def _of_call(self, moment: Moment) -> str:
         calls = self._sites.get(moment.site)
-        return f"calls of {moment.site}: {counted(calls) if calls else 'none'}{self._instead(moment.site)}"
+        return f"calls of {moment.site}: {counted(calls.callers) if calls else 'none'}{self._instead(moment.site)}"
 
 
-def counted(calls: Calls) -> str:
+def counted(callers: Mapping[str, int]) -> str:
     """Say how often each role called: ``3 by till, 1 by shop``."""
-    return ", ".join(f"{count} by {role}" for role, count in calls.callers.items())
+    return ", ".join(f"{count} by {role}" for role, count in callers.items())
 
 
 def _often(calls: Calls) -> str:

@@ -17,7 +17,6 @@ from faults.ledger.error_links import CALLEE, Link
 from faults.ledger.ledger import Event
 from faults.ledger.record import COMMAND, Run
 from faults.plan.crash_ways import signals_of_end
-from faults.plan.plan import Fault
 from reference.outcome import Killed
 from reference.system.text import one_line
 
@@ -36,9 +35,6 @@ _OF_NO_DATA = {"NameError", "ImportError"}
 TIMEOUTS = {"TimeoutError", "BrokenBarrierError", "Empty", "Full", "TimeoutExpired", "DistStoreError"}
 # torch's code of a time-out of RPC, which torch itself knows it by. Messages of its engine are no recorded calls.
 _TIMED_OUT = "RPCErr:1:"
-# Kinds of faults that lose nothing; and those that lose nothing if they heal, because TCP sends again.
-_GENTLE = ("Delay", "Order", "Pause", "Hold", "Slow", "Duplicate")
-_HEALING = ("Partition", "Lossy")
 
 # Counts of `rpc.shutdown` that are no leak: messages about RRefs that torch awaits an answer to, or sends again later.
 _PASSING = ("num_pending_futures",)
@@ -192,12 +188,18 @@ def _left(facts: Facts) -> Check:
     run = facts.run
     left = list(run.leaks)
     if facts.every_role_returned:
-        rude = {event.role for event in run.timeline.of("shutdown") if not event.details.get("graceful", True)}
-        for event in (each for each in run.timeline.of("left") if each.role not in rude):
+        for event in _left_together(facts):
             counts = [f"{name}={count}" for name, count in event.details.items() if count and name not in _PASSING]
             left += [f"{event.role}: {' '.join(counts)}"] if counts else []
         left += holdings.of_timeline(run.timeline)[0]
     return Check("left", "leaked", not left, "; ".join(left) or "nothing")
+
+
+def _left_together(facts: Facts) -> list[Event]:
+    """Return what was left by the roles that did not shut down alone."""
+    timeline = facts.run.timeline
+    rude = {event.role for event in timeline.of("shutdown") if not event.details.get("graceful", True)}
+    return [event for event in timeline.of("left") if event.role not in rude]
 
 
 def _result(facts: Facts) -> Check:
@@ -272,8 +274,7 @@ def _is_crash(facts: Facts, failure: Failure) -> bool:
 def _is_store_race(facts: Facts, failure: Failure) -> bool:
     if not any("DistNetworkError" in link.types for link in failure.links):
         return False
-    rude = {event.role for event in facts.run.timeline.of("shutdown") if not event.details.get("graceful", True)}
-    left = [each for each in facts.run.timeline.of("left") if each.time <= failure.time and each.role not in rude]
+    left = [each for each in _left_together(facts) if each.time <= failure.time]
     own = [event.time for event in left if event.role == failure.role]
     return bool(own) and any(event.role != failure.role and event.time < own[-1] for event in left)
 
@@ -303,7 +304,9 @@ def _is_of_plan(facts: Facts, failure: Failure, link: Link) -> bool:
 
 def _was_corrupted(facts: Facts, time: float) -> bool:
     """Whether a `Corrupt` had changed data by then."""
-    events = [event for event in facts.run.timeline.of("effective") if event.details.get("kind") == "Corrupt"]
+    faults = facts.run.plan.faults
+    corrupts = [number for number, fault in enumerate(faults) if fault.traits.changes_data]
+    events = [each for each in facts.run.timeline.of("effective") if each.details.get("fault") in corrupts]
     return any(event.time <= time for event in events)
 
 
@@ -311,24 +314,18 @@ def _needed(facts: Facts, expected: Sequence[str]) -> Check:
     """A program fails only if a fault has lost something, or if a wait has reached its limit."""
     run = facts.run
     fired = [run.plan.faults[number] for number, event in facts.effects.items() if event is not None]
-    lossy = [number for number, event in facts.effects.items() if event is not None and not _is_gentle(run, number)]
+    lossy = [fault for fault in fired if not fault.traits.loses_nothing(fault)]
     # The command passes on that a role has failed.
     failed = [each for each in facts.of_roles or facts.failures if not of_torch(facts, each)]
     if facts.success or not fired or lossy or not failed or any(_is(each, expected) for each in facts.failures):
         return Check("needed", "needless failure", True, "no failure without a loss")
-    kinds = ", ".join(dict.fromkeys(fault.kind for fault in fired))
-    who = "; ".join(map(str, failed))
-    if all(fault.kind == "Duplicate" for fault in fired):
-        return Check("needed", "needless failure", False, f"{who}, although {kinds} loses nothing")
-    if _reached_a_limit(facts):
+    no_time = all(fault.traits.costs_no_time for fault in fired)
+    if not no_time and _reached_a_limit(facts):
         return Check("needed", "needless failure", True, "a wait reached its limit")
-    text = f"{who}, although {kinds} loses nothing, no call ran into its own limit, and no error is a time-out"
+    kinds = ", ".join(dict.fromkeys(fault.kind for fault in fired))
+    why = "" if no_time else ", no call ran into its own limit, and no error is a time-out"
+    text = f"{'; '.join(map(str, failed))}, although {kinds} loses nothing{why}"
     return Check("needed", "needless failure", False, text)
-
-
-def _is_gentle(run: Run, number: int) -> bool:
-    fault: Fault = run.plan.faults[number]
-    return fault.kind in _GENTLE or (fault.kind in _HEALING and fault.seconds is not None)
 
 
 def _reached_a_limit(facts: Facts) -> bool:
@@ -336,23 +333,19 @@ def _reached_a_limit(facts: Facts) -> bool:
     chains = [*(each.links for each in facts.failures), *map(links_in, failed)]
     if any(not TIMEOUTS.isdisjoint(link.types) or _TIMED_OUT in link.text for links in chains for link in links):
         return True
-    limits = {_call(event): float(event.details.get("timeout", 0.0)) for event in facts.run.timeline.of("invoke")}
-    return any(0 < limits.get(_call(each), 0.0) <= float(each.details.get("seconds", 0.0)) for each in failed)
-
-
-def _call(event: Event) -> tuple[object, ...]:
-    return event.role, event.process, *event.call
+    limits = {event.made: float(event.details.get("timeout", 0.0)) for event in facts.run.timeline.of("invoke")}
+    return any(0 < limits.get(each.made, 0.0) <= float(each.details.get("seconds", 0.0)) for each in failed)
 
 
 def _fired(facts: Facts) -> Check:
     """Every fault of the plan fired, as often as it says."""
-    holds, text = proof.fired(facts.run)
+    holds, text = facts.fired
     return Check("fired", "not fired", holds is not False, text)
 
 
 def _evidence(facts: Facts) -> Check:
     """Faults of messages, of which torch reports nothing, left evidence in a recorded call."""
-    holds, text = proof.fired(facts.run)
+    holds, text = facts.fired
     return Check("evidence", UNKNOWN, None if holds is None else True, text if holds is None else "enough")
 
 

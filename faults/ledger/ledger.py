@@ -16,7 +16,6 @@ torn. Each line names the ``process`` that wrote it, because several may play on
   only a thread; ``logged``: the program logged an error; ``exit``: a script's process ends in order, with this status
   if it is known by then. ``links``, here and for a call that failed: the error's chain (`error_links`).
 - ``broken``: `faults` itself has failed, with the traceback.
-- ``listens``: a role takes orders to hold its GIL, at this descriptor.
 - ``failed``: a fault that could not be fired, and why. ``resumed``, ``died``: the end of a pause; ``healed``:
   the end of a network's fault.
 """
@@ -51,7 +50,7 @@ _OWN = {"event", "time", "process"}
 _FORMS = file_schema.by_name(
     (file_schema.text, "event site caller to via kind why"),
     (file_schema.text, "side how dtype old new digest instead_of"),
-    (file_schema.integer, "process pid fault nth number"),
+    (file_schema.integer, "process pid fault nth nth_to number"),
     (file_schema.integer, "tensor bit changed"),
     (file_schema.many(file_schema.integer), "shape element"),
     (file_schema.finite, "time wall"),
@@ -171,6 +170,11 @@ class Event:
     def call(self) -> tuple[object, object]:
         """The call that it is about: the site, and its number among the caller's calls of the site."""
         return self.details.get("site"), self.details.get("nth")
+
+    @property
+    def made(self) -> tuple[object, ...]:
+        """The one call that its caller's line is about: who made it, in which process, and `call`."""
+        return self.role, self.process, *self.call
 
     def __str__(self) -> str:
         details = " ".join(

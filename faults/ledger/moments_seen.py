@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from faults.ledger.ledger import Timeline
 from faults.plan.places import INTERNAL, Moment
@@ -12,11 +13,13 @@ from faults.plan.places import INTERNAL, Moment
 @dataclass(frozen=True)
 class Calls:
     """The calls of one site. ``callers``: role to number of calls, of several lives the most in one, because each
-    counts anew; ``callees``: the roles that executed them; ``remote``: whether `remote` made one of them."""
+    counts anew; ``callees``: the roles that executed them; ``remote``: whether `remote` made one of them; ``to``: as
+    ``callers`` for each callee."""
 
     callers: Mapping[str, int]
     callees: tuple[str, ...]
     remote: bool = False
+    to: Mapping[str, Mapping[str, int]] = field(default_factory=dict, compare=False)
 
 
 def census(timeline: Timeline, *, internal: bool = False) -> dict[str, Calls]:
@@ -25,16 +28,22 @@ def census(timeline: Timeline, *, internal: bool = False) -> dict[str, Calls]:
     ``internal``: include the calls that torch makes itself.
     """
     callers: dict[str, dict[str, int]] = {}
-    callees: dict[str, set[str]] = {}
+    to: dict[str, dict[str, dict[str, int]]] = {}
+    in_life: Counter[tuple[object, ...]] = Counter()
     remote = {str(event.details["site"]) for event in timeline.of("invoke") if event.details.get("via") == "remote"}
     for event in timeline.of("invoke", "gradient"):
         site = str(event.details["site"])
         if internal or not site.startswith(INTERNAL):
             each = callers.setdefault(site, {})
             each[event.role] = max(each.get(event.role, 0), int(event.details["nth"]))
-            callees.setdefault(site, set()).update([str(event.details["to"])] if "to" in event.details else [])
+            callees = to.setdefault(site, {})
+            in_life[site, event.role] += event.details["nth"] == 1
+            if "to" in event.details:
+                of_callee = callees.setdefault(str(event.details["to"]), {})
+                in_life[life := (site, event.role, event.details["to"], in_life[site, event.role])] += 1
+                of_callee[event.role] = max(of_callee.get(event.role, 0), in_life[life])
     return {
-        site: Calls(dict(sorted(each.items())), tuple(sorted(callees[site])), site in remote)
+        site: Calls(dict(sorted(each.items())), tuple(sorted(to[site])), site in remote, to[site])
         for site, each in callers.items()
     }
 

@@ -7,6 +7,8 @@ import signal
 # Values of the field ``how`` and their signals. Without ``how`` it is SIGKILL.
 _SIGNALS = {"segv": signal.SIGSEGV, "abort": signal.SIGABRT, "term": signal.SIGTERM}
 FORM = r"segv|abort|term|exit:(?:0|[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-5])"
+# Those that property tests draw, the plain kill first.
+DRAWN = (None, "term", "abort", "segv", "exit:0", "exit:1")
 WANTED = "'segv', 'abort', 'term' or 'exit:N' with N from 0 to 255"
 
 

@@ -13,17 +13,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from faults.plan import text as words
-from faults.plan.crash_ways import status_of
-from faults.plan.fields import (
-    FIELDS,
-    KINDS,
-    allowed_fields,
-    check_value,
-    place_of,
-    refusal_at_engine_site,
-    refusal_of_slow,
-    required_fields,
-)
+from faults.plan.fields import FIELDS, check_value
+from faults.plan.kinds import Kind, check_name, kind_of
 from faults.plan.places import Moment, PlanError, shown
 from reference.system.text import Twice, once
 
@@ -32,7 +23,7 @@ __all__ = ["Fault", "Plan", "PlanError"]
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """One thing that goes wrong. `fields.FIELDS` explains each field, docs/faults.md what each kind models.
+    """One thing that goes wrong. `fields.FIELDS` explains each field, `kinds` and docs/faults.md each kind.
 
     Raises:
         PlanError: an unknown kind, a field that this kind does not have or lacks, or an impossible value.
@@ -42,10 +33,11 @@ class Fault:
     site: str | None = None
     message: str | None = None
     role: str | None = None
+    to: str | None = None
     peer: str | None = None
     roles: tuple[str, ...] | None = None
     at: str | None = None
-    nth: int | None = None
+    nth: int | str | None = None
     every: bool = False
     chance_percent: float | None = None
     lives: str | None = None
@@ -65,51 +57,21 @@ class Fault:
     text: str | None = None
 
     def __post_init__(self) -> None:
-        _check_kind(self.kind)
         given = self._given()
+        kind = kind_of(self.kind, given)
         for name, value in given.items():
-            object.__setattr__(self, name, check_value(self.kind, name, value))
-        place = place_of(self.kind, given)
-        self._check_fields(place, given)
-        if place == "call":
+            object.__setattr__(self, name, check_value(self.kind, name, value, kind.words_of(name)))
+        kind.check(given)
+        if kind.place == "call":
             self._check_occurrence(given)
-        self._check_flight(given)
-        self._check_exit()
-        for reason in (
-            refusal_at_engine_site(self.kind, given),
-            refusal_of_slow(self.kind, given),
-        ):
-            if reason is not None:
-                raise PlanError(reason)
-        if self.peer is not None and self.peer == self.role:
-            raise PlanError(f"{self.kind}: 'peer' must be another role than 'role', got {self.peer!r} twice")
+        reason = kind.refusal(self)
+        if reason is not None:
+            raise PlanError(reason)
 
     def _given(self) -> dict[str, Any]:
         """Return every given field except the kind."""
         values = {item.name: (getattr(self, item.name), item.default) for item in fields(self) if item.name != "kind"}
         return {name: value for name, (value, default) in values.items() if value is not default}
-
-    def _check_fields(self, place: str, given: dict[str, Any]) -> None:
-        allowed, required = allowed_fields(self.kind, place), required_fields(self.kind, place)
-        for name in given:
-            if name not in allowed:
-                raise PlanError(f"{self.kind} at a {place} has no field {name!r}, wanted some of {', '.join(allowed)}")
-        for name in required:
-            if name not in given:
-                raise PlanError(f"{self.kind} at a {place} needs {name!r}, got {', '.join(given) or 'nothing'}")
-
-    def _check_flight(self, given: dict[str, Any]) -> None:
-        """Refuse an error of one's own for a call in flight: its caller gets the error of a broken connection."""
-        chosen = [name for name in ("error", "text") if name in given]
-        if self.side == "flight" and chosen:
-            raise PlanError(
-                f"{self.kind}: side='flight' raises RPC's own error of a broken connection, got {' and '.join(chosen)}"
-            )
-
-    def _check_exit(self) -> None:
-        """Refuse a moment of another role: only a process itself can exit."""
-        if status_of(self.how) is not None and self.moment is not None and self.moment.role != self.role:
-            raise PlanError(f"{self.kind}: how={self.how!r} needs a moment of {self.role} itself, got at={self.at!r}")
 
     def _check_occurrence(self, given: dict[str, Any]) -> None:
         chosen = [name for name in ("nth", "every", "chance_percent") if name in given]
@@ -121,9 +83,22 @@ class Fault:
             object.__setattr__(self, "nth", 1)
 
     @property
+    def traits(self) -> Kind:
+        """What holds for all faults of this kind at this place."""
+        return kind_of(self.kind, self._given())
+
+    @property
     def place(self) -> str:
         """``call``, ``message``, ``process`` or ``network``."""
-        return place_of(self.kind, self._given())
+        return self.traits.place
+
+    @property
+    def numbers(self) -> range | None:
+        """The numbers of the calls that it hits; None if it hits every call, or each by chance, or no calls."""
+        if self.nth is None:
+            return None
+        first, _, last = str(self.nth).partition("-")
+        return range(int(first), int(last or first) + 1)
 
     @property
     def moment(self) -> Moment | None:
@@ -150,7 +125,7 @@ class Fault:
 
     @classmethod
     def _of(cls, group: list[str]) -> Self:
-        _check_kind(group[0])
+        check_name(group[0])
         values = words.pairs(group[1:], group[0])
         if "kind" in values:
             raise PlanError(f"{group[0]}: the 'kind' is the first word, got another one, {shown(values['kind'])}")
@@ -162,7 +137,7 @@ class Fault:
         if not isinstance(values, dict) or "kind" not in values:
             raise PlanError(f"a fault is an object with a 'kind', got {shown(values)}")
         kind = values["kind"]
-        _check_kind(kind)
+        check_name(kind)
         for name, value in values.items():
             if name not in ("kind", *FIELDS):
                 raise PlanError(f"{kind}: unknown field {shown(name)}, wanted some of {', '.join(FIELDS)}")
@@ -246,8 +221,3 @@ class Plan:
             if name != "seed":
                 raise PlanError(f"a plan begins with 'seed' or with a fault's kind, got {shown(name)}")
         return cls(tuple(Fault._of(group) for group in groups), **head)
-
-
-def _check_kind(kind: object) -> None:
-    if kind not in KINDS:
-        raise PlanError(f"unknown 'kind' {shown(kind)}, wanted one of {', '.join(KINDS)}")

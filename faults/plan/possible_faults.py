@@ -1,30 +1,16 @@
-"""What faults can hit in a program, and the values that each field of such a fault can have. Needs no hypothesis."""
+"""The program for which faults are drawn: what they can hit there. Needs no hypothesis."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from faults.plan.fields import LINE, MESSAGES, check_value, sides_of, words_of
-from faults.plan.places import Moment
-from faults.plan.plan import PlanError
+from faults.plan.fields import check_value
+from faults.plan.places import PlanError
 
 Sites = Mapping[str, Mapping[str, int]] | Collection[str]
-
-_CHOICES: Mapping[str, Sequence[Any]] = {
-    "message": MESSAGES,
-    "percent": (1.0, 10.0, 50.0, 100.0),
-    "kbit_per_second": (100_000, 10_000, 1_000),
-    "latency_ms": (1.0, 10.0, 100.0),
-    "reorder_percent": (None, 1.0, 25.0),
-    "times": (1, 2, 3),
-    "error": (None, "ValueError", "KeyError", "RuntimeError"),
-    "text": (None, "a planned error"),
-}
-# The ways of a crash. A role can exit only at a moment of its own.
-_WAYS = (None, "term", "abort", "segv", "exit:0", "exit:1")
 
 
 @dataclass(frozen=True)
@@ -36,19 +22,6 @@ class Program:
     steps: int
     seconds: tuple[float, ...]
     latency: bool
-
-    def allows(self, kind: str, place: str) -> bool:
-        """Whether such a fault has anything to hit."""
-        return bool(self.sites(kind) if place == "call" else self.targets(place))
-
-    def sites(self, kind: str) -> list[str]:
-        """Return the sites with enough callers for this kind."""
-        least = 2 if kind == "Order" else 1
-        return [site for site, callers in self.calls.items() if len(callers) >= least and sides_of(kind, site)]
-
-    def targets(self, place: str) -> list[str | None]:
-        """Return the values of the field ``role``; None stands for all roles."""
-        return [*self.roles, *([None] if place == "message" else [])]
 
     @cached_property
     def moments(self) -> list[str]:
@@ -85,45 +58,6 @@ def program_of(
     return Program(
         {site: callers for site, callers in known.items() if callers}, names, steps, tuple(durations), latency
     )
-
-
-def choices(name: str, kind: str, place: str, program: Program, drawn: Mapping[str, Any]) -> Sequence[Any]:
-    """Return one field's values, the smallest first; None stands for a field that is left out."""
-    if name in ("error", "text") and drawn["side"] == "flight":
-        return [None]
-    if name == "how":
-        return _WAYS if place == "call" or Moment.parse(drawn["at"]).role == drawn["role"] else _WAYS[:-2]
-    if name == "side":
-        return sides_of(kind, drawn["site"])
-    if name in LINE:
-        return _line(name, program, drawn)
-    if name in _CHOICES:
-        return _CHOICES[name]
-    if words := words_of(kind, name):
-        return words
-    if name == "site":
-        return program.sites(kind)
-    if name == "role":
-        return list(program.calls[drawn["site"]]) if place == "call" else program.targets(place)
-    if name == "peer":
-        return [*(role for role in program.roles if role != drawn["role"]), None]
-    # Without a moment a fault begins at the start, so that choice is the first. Without seconds it does not heal, so
-    # that choice is the last.
-    before, after = ([None], [None]) if place == "network" else ([], [])
-    return [*before, *program.moments] if name == "at" else [*program.seconds, *after]
-
-
-def _line(name: str, program: Program, drawn: Mapping[str, Any]) -> Sequence[Any]:
-    """Return the values of a field of `Slow`: a rate, a latency, or both; the others only with a latency."""
-    if name == "kbit_per_second":
-        return (*_CHOICES[name], None) if program.latency else _CHOICES[name]
-    if name == "latency_ms":
-        without = [None] if drawn["kbit_per_second"] is not None else []
-        return [*without, *_CHOICES[name]] if program.latency else [None]
-    latency = drawn["latency_ms"]
-    if latency is None:
-        return [None]
-    return [None, latency / 10, latency] if name == "jitter_ms" else _CHOICES[name]
 
 
 def last_call(program: Program, drawn: Mapping[str, Any]) -> int:

@@ -75,6 +75,8 @@ def _read(what: str, name: str, value: str) -> Any:
         return tuple(value.split(","))
     if name == "every":
         return {"true": True, "false": False}.get(value, value)
+    if name == "nth" and "-" in value[1:]:  # the first and the last of several
+        return value
     number, kind = (float, "a number") if name in _FLOATS else (int, "an integer")
     if name not in (*_FLOATS, *_INTEGERS):
         return value

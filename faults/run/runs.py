@@ -81,7 +81,7 @@ def check_roles(plan: Plan, roles: Sequence[str]) -> None:
         PlanError: the plan names such a role.
     """
     for fault in plan.faults:
-        named = [fault.role, *(fault.roles or ()), fault.moment.role if fault.moment else None]
+        named = [fault.role, fault.to, *(fault.roles or ()), fault.moment.role if fault.moment else None]
         strange = [name for name in named if name is not None and name not in roles]
         if strange:
             raise PlanError(f"{fault}: no role {strange[0]}; wanted some of {', '.join(roles)}")

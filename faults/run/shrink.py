@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from faults.judge.facts import Facts
-from faults.judge.proof import first_effects
 from faults.judge.rules import Judgement
 from faults.ledger.record import Run
 from faults.plan.plan import Plan
@@ -123,7 +122,7 @@ class Shrinker:
 def may_be_of_plan(run: Run) -> bool:
     """Whether a fault has hit the run, so that its failure may come from the plan. A machine that is slow fails runs
     before any fault has. Of most messages no event tells."""
-    return bool(run.plan.at("message")) or any(event is not None for event in first_effects(run).values())
+    return bool(run.plan.at("message")) or any(event is not None for event in Facts(run).effects.values())
 
 
 def fails_alike(first: Judgement, other: Judgement) -> bool:

@@ -7,46 +7,26 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 from faults.judge.facts import how_all_ended
 from faults.judge.rules import Judgement
 from faults.ledger.moments_seen import Calls, census
 from faults.ledger.record import Run
-from faults.plan.fields import refusal_at_engine_site
+from faults.plan.kinds import CALLS, OfCall
 from faults.plan.places import INTERNAL
 from faults.plan.plan import Fault, Plan, PlanError
 
 # A call: its caller, its site, and its number among the caller's calls of the site.
 Call = tuple[str, str, int]
 
-# What is done to a call, by the name in the table of verdicts. `Order` is not among them: it needs several callers.
-INJECTIONS: Mapping[str, Mapping[str, Any]] = {
-    "Delay request": {"kind": "Delay", "side": "request", "seconds": 0.2},
-    "Delay reply": {"kind": "Delay", "side": "reply", "seconds": 0.2},
-    "Raise request": {"kind": "Raise", "side": "request"},
-    "Raise reply": {"kind": "Raise", "side": "reply"},
-    "Raise flight": {"kind": "Raise", "side": "flight"},
-    "Drop request": {"kind": "Drop", "side": "request"},
-    "Drop reply": {"kind": "Drop", "side": "reply"},
-    "Duplicate": {"kind": "Duplicate"},
-    "Crash before": {"kind": "Crash", "when": "before"},
-    "Crash after": {"kind": "Crash", "when": "after"},
-}
-
-# Only if they are asked for: `wrong` is the right verdict for a program that does not check its data.
-CORRUPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "Corrupt request": {"kind": "Corrupt", "side": "request", "change": "zeros"},
-    "Corrupt reply": {"kind": "Corrupt", "side": "reply", "change": "zeros"},
-}
-
-ORDER = "Order"
+# What is done to a call, by the name in the table of verdicts. Some only if they are asked for.
+VARIANTS: Mapping[str, OfCall] = {name: kind for kind in CALLS for name, _ in kind.swept()}
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One fault that a sweep will run. ``injection``: a name of `INJECTIONS` or `CORRUPTIONS`, or `ORDER`;
-    ``occurrence``: 'first', 'last', or 'next': the call after that of the other cell of its pair."""
+    """One fault that a sweep will run. ``injection``: a name of `VARIANTS`; ``occurrence``: 'first', 'last', or 'next':
+    the call after that of the other cell of its pair."""
 
     site: str
     injection: str
@@ -63,7 +43,7 @@ class Cell:
         """The calls that the fault hits."""
         fault = self.fault
         callers = fault.roles or ([] if fault.role is None else [fault.role])
-        return frozenset((role, self.site, fault.nth or 0) for role in callers)
+        return frozenset((role, self.site, nth) for role in callers for nth in fault.numbers or ())
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -109,61 +89,33 @@ class Unhurt:
     reason: str
 
 
-def every_way(sites: Mapping[str, Calls], timeout: float, *, corrupt: bool = False) -> Iterator[Cell | Unhurt]:
-    """Yield every cell, with those of `CORRUPTIONS` if ``corrupt``, and what cannot be hurt.
+def every_way(sites: Mapping[str, Calls], timeout: float, named: Collection[str] = ()) -> Iterator[Cell | Unhurt]:
+    """Yield every cell, and what cannot be hurt.
 
     'first' is the first caller's first call, 'last' the last caller's last call. ``timeout``: seconds that a call waits
-    for its turn (`Order`).
+    for its turn (`Order`); ``named``: variants or kinds that are asked for, of those that are left out otherwise.
     """
-    injections = {**INJECTIONS, **(CORRUPTIONS if corrupt else {})}
+    asked = {name.split()[0] for name in named}
+    kinds = [kind for kind in CALLS if not kind.asked or kind.name in asked]
     for site, calls in sites.items():
         if site.startswith(INTERNAL):
             yield Unhurt(site, "all", "torch calls it by itself; a plan can name it")
             continue
         try:
-            yield from _injections(site, calls, injections)
-            yield from _orders(site, calls, timeout)
+            for kind in kinds:
+                yield from _ways(site, calls, kind, timeout)
         except PlanError as error:
             yield Unhurt(site, "all", f"no plan can name it: {error}")
 
 
-def _injections(site: str, calls: Calls, injections: Mapping[str, Mapping[str, Any]]) -> Iterator[Cell | Unhurt]:
-    first, last = next(iter(calls.callers.items())), list(calls.callers.items())[-1]
-    places = {"first": (first[0], 1), "last": last}
-    if first[0] == last[0] and last[1] == 1:
-        del places["last"]
-    for injection, fields in injections.items():
-        reason = _refusal(site, fields, calls.remote)
-        if reason is not None:
-            yield Unhurt(site, injection, reason)
+def _ways(site: str, calls: Calls, kind: OfCall, timeout: float) -> Iterator[Cell | Unhurt]:
+    for name, values in kind.swept():
+        found = kind.occurrences(site, calls, values, timeout)
+        if isinstance(found, str):
+            yield Unhurt(site, name, found)
             continue
-        for occurrence, (role, nth) in places.items():
-            yield Cell(site, injection, occurrence, Fault(site=site, role=role, nth=nth, **fields))
-
-
-def _refusal(site: str, fields: Mapping[str, Any], remote: bool) -> str | None:
-    """Say why this cannot be done to a call of the site; None if it can. ``remote``: whether `remote` calls it."""
-    if remote and fields.get("side") == "flight":
-        return "a `remote` has no future that could fail"
-    return refusal_at_engine_site(fields["kind"], {"site": site, **fields})
-
-
-def _orders(site: str, calls: Calls, seconds: float) -> Iterator[Cell | Unhurt]:
-    """Yield the cells that make callers execute in reverse: the opposite of the order in which they mostly call."""
-    if (reason := refusal_at_engine_site(ORDER, {"site": site})) is not None:
-        yield Unhurt(site, ORDER, reason)
-        return
-    if len(calls.callers) == 1:
-        yield Unhurt(site, ORDER, f"{next(iter(calls.callers))} alone calls it")
-        return
-    if len(calls.callees) > 1:
-        yield Unhurt(site, ORDER, f"it executes on several roles: {', '.join(calls.callees)}")
-        return
-    roles = tuple(reversed(list(calls.callers)))
-    for occurrence, nth in {"first": 1, "last": min(calls.callers.values())}.items():
-        if occurrence == "first" or nth > 1:
-            fault = Fault(kind="Order", site=site, roles=roles, nth=nth, seconds=seconds)
-            yield Cell(site, ORDER, occurrence, fault)
+        for occurrence, where in found.items():
+            yield Cell(site, name, occurrence, Fault(kind=kind.name, site=site, **where, **values))
 
 
 @dataclass
@@ -286,7 +238,7 @@ def pairs_of(results: Sequence[Result]) -> Iterator[Pair]:
     survived = [(result.cell.cells[0], result.calls) for result in results if result.judgement.succeeded]
     tried = {fault for result in results for fault in result.cell.plan.faults}
     for cell, calls in survived:
-        following = replace(cell, occurrence="next", fault=replace(cell.fault, nth=(cell.fault.nth or 0) + 1))
+        following = replace(cell, occurrence="next", fault=replace(cell.fault, nth=max(cell.fault.numbers or [0]) + 1))
         if following.hit <= calls and following.fault not in tried:
             yield Pair(cell, following)
     for (first, calls_of_first), (second, calls_of_second) in combinations(survived, 2):

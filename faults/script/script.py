@@ -22,8 +22,7 @@ from typing import IO, Any
 
 from faults.inject.process.target import CannotFireError, process_of
 from faults.judge.bound import allowed
-from faults.judge.facts import crashes
-from faults.judge.proof import first_effects
+from faults.judge.facts import Facts, crashes
 from faults.judge.rules import Judgement, judge
 from faults.ledger import record
 from faults.ledger.ledger import Timeline, read
@@ -286,7 +285,7 @@ def _survivors(place: Path, plan: Plan, bound: float | None) -> float:
 
 
 def _first_seen(run: Run) -> float | None:
-    return min((event.time for event in first_effects(run).values() if event is not None), default=None)
+    return min((event.time for event in Facts(run).effects.values() if event is not None), default=None)
 
 
 def record_end(folder: str | os.PathLike[str], status: int) -> None:

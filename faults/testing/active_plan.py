@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from faults import hook
-from faults.judge import proof
-from faults.judge.proof import unseen
+from faults.judge.facts import Facts
+from faults.judge.proof import firings, unseen
 from faults.ledger.ledger import Timeline, read
 from faults.ledger.record import Run
 from faults.plan.plan import Plan, PlanError
@@ -101,12 +101,12 @@ class ActivePlan:
 
     def not_fired(self) -> str:
         """Name the faults that have not fired, or not as often as the plan says; empty if all have."""
-        holds, text = proof.fired(self._run())
+        holds, text = Facts(self._run()).fired
         return "" if holds or (holds is None and all(self._vouched().values())) else text
 
     def account(self) -> dict[str, Any]:
         """Return plain data for the tally of the whole run."""
-        fired = {event.details["fault"] for event in proof.firings(self._run())}
+        fired = {event.details["fault"] for event in firings(self._run())}
         silent = self._vouched()
         fired |= {number for number in self.plan.at("message") if silent.get(number, True)}
         return {"worked": self.worked(), "fired": sorted(fired), "why": self._why}

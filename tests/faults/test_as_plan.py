@@ -34,13 +34,19 @@ def planned(plan: str, *events: Event) -> list[str]:
     return list(map(str, plan_of_fired(Run("shop.py", Plan.parse(plan), timeline)).faults))
 
 
-@pytest.mark.parametrize("which", ["every=true", "chance_percent=50.0", "nth=1"])
+@pytest.mark.parametrize("which", ["every=true", "chance_percent=50.0", "nth=1", "nth=1-3"])
 def test_a_fault_of_calls_comes_once_for_each_call_at_which_it_fired(which: str) -> None:
     plan = f"Drop site={SITE} {which} side=reply"
     assert planned(plan, fired(0, "b", 3), fired(0, "a", 1), fired(0, "b", 3)) == [
         f"Drop site={SITE} role=b nth=3 side=reply",
         f"Drop site={SITE} role=a nth=1 side=reply",
     ]
+
+
+def test_a_fault_to_one_callee_keeps_its_own_count() -> None:
+    event = Event("b", "fired", 5.0, {"fault": 0, "site": SITE, "caller": "a", "nth": 7, "nth_to": 3})
+    plan = f"Drop site={SITE} to=b every=true side=reply"
+    assert planned(plan, event) == [f"Drop site={SITE} role=a to=b nth=3 side=reply"]
 
 
 def test_two_faults_that_do_the_same_stay_two() -> None:

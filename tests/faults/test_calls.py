@@ -138,6 +138,21 @@ def test_a_caller_counts_its_calls_of_a_site_whomever_they_go_to(world: World, t
     assert numbers == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize(("nth", "hit"), [("2", [4]), ("1-2", [2, 4]), ("3", [])])
+def test_a_fault_to_one_callee_counts_and_hits_the_calls_to_it(
+    world: World, tmp_path: Path, nth: str, hit: list[int]
+) -> None:
+    site = shop.WAYS["rpc_sync"].site
+    begin(world, tmp_path, f"Raise site={site} role=a to=b nth={nth} side=request {SALE}", "ab")
+    try:
+        ways = [world.call("a", shop.calls, "rpc_sync", to, 1)[0].error for to in ("a", "b", "a", "b")]
+    finally:
+        end(world, "ab")
+    assert [number for number, error in enumerate(ways, 1) if error] == hit
+    fired = [(each.details["nth"], each.details["nth_to"]) for each in ledger.read(tmp_path).of("fired")]
+    assert fired == [(number, number // 2) for number in hit]
+
+
 def facts(to: str, site: str, effects: Sequence[Effect]) -> Iterator[tuple[str, str, tuple[tuple[str, Any], ...]]]:
     for fault, effect in enumerate(effects):
         kind = effect.fault.split()[0]

@@ -31,6 +31,7 @@ def test_calls_are_counted_by_site_and_caller() -> None:
         )
     )
     assert found == {"m:later": Calls({"b": 1}, ("a",)), "m:f": Calls({"a": 1, "b": 2}, ("c", "d"))}
+    assert found["m:f"].to == {"d": {"b": 1}, "c": {"a": 1, "b": 1}}
     assert list(found) == ["m:later", "m:f"]
     assert list(found["m:f"].callers) == ["a", "b"]
 
@@ -38,7 +39,8 @@ def test_calls_are_counted_by_site_and_caller() -> None:
 def test_a_role_with_two_lives_has_the_calls_of_the_longer_one() -> None:
     """Each life counts anew, so a plan cannot hit a higher number."""
     calls = [invoke("a", "m:f", "b", time, nth) for time, nth in enumerate((1, 2, 3, 1, 2))]
-    assert census(timeline(*calls))["m:f"].callers == {"a": 3}
+    found = census(timeline(*calls))["m:f"]
+    assert (found.callers, found.to) == ({"a": 3}, {"b": {"a": 3}})
 
 
 def test_torchs_own_calls_are_left_out_unless_wanted() -> None:

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 
 from faults.plan import Fault, Plan, PlanError
-from faults.plan.fields import BACKWARD, ENGINE_SITES, TO_HERE, refusal_at_engine_site
+from faults.plan.fields import BACKWARD, ENGINE_SITES, TO_HERE
 from faults.strategies import plans
 
 
@@ -32,6 +32,7 @@ def test_no_function_has_such_a_site(site: str) -> None:
             for fault in ("Drop side=request", "Raise side=request", "Duplicate", "Crash when=before")
         ),
         (f"Order site={BACKWARD} roles=a,b seconds=1", f"Order cannot hit {BACKWARD}"),
+        (f"Delay site={BACKWARD} to=b side=request seconds=1", "has no 'to': Python does not see to which role"),
     ],
 )
 def test_what_cannot_be_hurt_is_refused_with_the_reason(plan: str, said: str) -> None:
@@ -65,4 +66,4 @@ SITES = {TO_HERE: {"a": 3, "b": 1}, BACKWARD: {"a": 2, "b": 2}}
 @settings(deadline=None, max_examples=200)
 @given(plans(SITES, ["a", "b"], places=["call"], kinds=["Delay", "Drop", "Order", "Corrupt", "Crash"]))
 def test_only_plans_that_can_hurt_are_drawn(plan: Plan) -> None:
-    assert all(refusal_at_engine_site(fault.kind, fault.to_dict()) is None for fault in plan.faults)
+    assert all(fault.traits.refusal(fault) is None for fault in plan.faults)

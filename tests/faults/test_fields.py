@@ -13,15 +13,11 @@ import pytest
 from faults.plan import Fault, Plan, PlanError
 from faults.plan.fields import (
     FIELDS,
-    KINDS,
-    SHAPES,
     _can_be_raised,
-    allowed_fields,
     check_value,
-    place_of,
-    required_fields,
     wanted,
 )
+from faults.plan.kinds import KINDS, kind_of
 from tests.project.fault_tables import ROOT, fields_table, shapes_table
 
 
@@ -30,13 +26,13 @@ def manual() -> str:
 
 
 def test_the_tables_agree_with_the_fault() -> None:
-    used = {name for shape in SHAPES for name in allowed_fields(*shape)}
+    used = {name for kind in KINDS for name in kind.fields}
     assert used == set(FIELDS) == {item.name for item in dataclass_fields(Fault)} - {"kind"}
     assert list(FIELDS) == [item.name for item in dataclass_fields(Fault) if item.name != "kind"]
-    assert set(KINDS) == {kind for kind, _ in SHAPES}
-    for shape in SHAPES:
-        assert set(required_fields(*shape)) <= set(allowed_fields(*shape))
-        assert len(set(allowed_fields(*shape))) == len(allowed_fields(*shape))
+    assert len({(kind.name, kind.place) for kind in KINDS}) == len(KINDS)
+    for kind in KINDS:
+        assert len(set(kind.fields)) == len(kind.fields)
+        assert all(kind.words_of(name) for name in kind.words)
 
 
 @pytest.mark.parametrize("table", [shapes_table, fields_table], ids=lambda each: each.__name__)
@@ -49,8 +45,7 @@ def test_the_manual_shows_the_tables(table: Callable[[], str]) -> None:
 def test_an_error_says_what_the_manual_says(name: str) -> None:
     with pytest.raises(PlanError) as caught:
         check_value("Kind", name, b"")
-    of_all_kinds = wanted(name).partition(";")[0]
-    assert str(caught.value) == f"Kind: {name!r} must be {of_all_kinds}, got b''"
+    assert str(caught.value) == f"Kind: {name!r} must be {wanted(name)}, got b''"
 
 
 @pytest.mark.parametrize(
@@ -108,14 +103,14 @@ def test_an_error_is_an_exception_made_from_a_text() -> None:
     ],
 )
 def test_a_kind_and_its_fields_determine_the_place(kind: str, given: dict[str, int], place: str) -> None:
-    assert place_of(kind, given) == place
+    assert kind_of(kind, given).place == place
 
 
 def test_fields_that_determine_no_place_are_refused() -> None:
     with pytest.raises(PlanError, match=r"^Delay needs either 'site' or 'message', got nothing$"):
-        place_of("Delay", {})
+        kind_of("Delay", {})
     with pytest.raises(PlanError, match=r"^Crash needs either 'site' or 'at', got 'at' and 'site'$"):
-        place_of("Crash", {"at": 1, "site": 2})
+        kind_of("Crash", {"at": 1, "site": 2})
 
 
 def test_the_examples_of_the_manual_are_one_plan() -> None:

@@ -43,6 +43,7 @@ def test_scope_yields_arguments_of_launch(tmp_path: Path) -> None:
     "text",
     [
         "Drop site=shop:pay role=c nth=1 side=reply",
+        "Drop site=shop:pay to=c nth=1 side=reply",
         "Order site=shop:pay roles=a,c nth=1 seconds=1.0",
         "Crash role=a at=up@c",
         "Drop message=PYTHON_CALL role=c times=1",

@@ -33,6 +33,13 @@ def test_a_call_without_a_name_leaves_the_other_plans(capsys: pytest.CaptureFixt
     ]
 
 
+def test_calls_to_several_callees_are_counted_for_each(capsys: pytest.CaptureFixture[str]) -> None:
+    calls = enumerate(("ps1", "ps2", "ps1"), 1)
+    events = [Event("a", "invoke", nth, {"site": "m:f", "nth": nth, "to": to, "via": "rpc"}) for nth, to in calls]
+    print_calls("my.py", Timeline(tuple(events), {}, ("a",)))
+    assert "ps1 (a 2), ps2 (a 1)" in capsys.readouterr().out
+
+
 def test_what_torch_sends_has_a_plan_that_can_hit_it(capsys: pytest.CaptureFixture[str]) -> None:
     """Fetches and gradients of a tutorial are listed, although it calls no function for them."""
     assert main(["list", "dist_autograd"]) == 0

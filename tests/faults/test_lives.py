@@ -24,6 +24,7 @@ FIRED = ("fired", {"fault": 0})
         (CALL, [[]], True),  # it has not hit a call yet
         (CALL, [[HIT]], False),
         (CALL, [[HIT], []], False),
+        (CALL.replace("nth=1", "nth=1-3"), [[HIT]], False),  # several calls are those of the life that it hits first
         (CALL, [[("gradient", {"faults": [0]})]], False),
         (CALL, [[("invoke", {"faults": [1]})]], True),
         (CRASH, [[]], True),

@@ -288,7 +288,7 @@ def timeline(*events: tuple[str, str, dict[str, Any]]) -> Timeline:
 
 
 def proofs(text: str, *events: tuple[str, str, dict[str, Any]]) -> list[str | None]:
-    return list(proof.evidence(Plan.parse(text), timeline(*events)).values())
+    return [text for _, text in proof.proofs_of(Plan.parse(text), timeline(*events)).values()]
 
 
 class TestEvidence:

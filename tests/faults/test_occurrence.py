@@ -21,7 +21,13 @@ def numbers(text: str, role: str = "a", site: str = SITE, calls: int = 10) -> li
 
 @pytest.mark.parametrize(
     ("words", "wanted"),
-    [("", [1]), ("nth=3", [3]), ("every=true", list(range(1, 11))), ("chance_percent=100", list(range(1, 11)))],
+    [
+        ("", [1]),
+        ("nth=3", [3]),
+        ("nth=2-4", [2, 3, 4]),
+        ("every=true", list(range(1, 11))),
+        ("chance_percent=100", list(range(1, 11))),
+    ],
 )
 def test_a_fault_hits_its_occurrence(words: str, wanted: list[int]) -> None:
     assert numbers(f"Duplicate site={SITE} {words}") == wanted
@@ -31,6 +37,13 @@ def test_other_sites_and_roles_are_not_hit() -> None:
     assert numbers(f"Duplicate site={SITE} every=true", site="shop:refund") == []
     assert numbers(f"Duplicate site={SITE} every=true role=b") == []
     assert numbers(f"Duplicate site={SITE} every=true role=b", role="b") == list(range(1, 11))
+
+
+def test_calls_to_another_callee_are_neither_hit_nor_counted() -> None:
+    plan = Plan.parse(f"Duplicate site={SITE} to=b nth=2; Duplicate site={SITE} nth=2")
+    assert list(hits(plan, "a", SITE, 5, "b", 2)) == [0]
+    assert list(hits(plan, "a", SITE, 2, "b", 1)) == list(hits(plan, "a", SITE, 2, "c", 2)) == [1]
+    assert list(hits(plan, "a", SITE, 2)) == [1]
 
 
 def test_only_calls_are_hit() -> None:

@@ -18,8 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from faults.plan import Fault, Plan, PlanError
-from faults.plan.fields import FIELDS, KINDS, SHAPES
-from faults.strategies import plans
+from faults.plan.fields import FIELDS
+from faults.plan.kinds import KINDS, NAMES
+from faults.strategies import PLACES, plans
 
 # No deadline: the machine may be shared, so the time of an example says nothing.
 unhurried = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
@@ -34,9 +35,10 @@ GOOD: dict[str, Any] = {
     "site": "shop:Till.pay",
     "message": "PYTHON_CALL",
     "role": "till1",
+    "to": "shop",
     "peer": "till2",
     "roles": ("till1", "till2"),
-    "at": "step:3@shop",
+    "at": "step:3@till1",
     "nth": 2,
     "every": True,
     "chance_percent": 12.5,
@@ -63,6 +65,7 @@ BAD: dict[str, list[Any]] = {
     "site": [*NAMELESS, "shop", "shop:", ":pay", "shop:pay:now", "shop..x:pay", "shop:.pay", "1shop:pay", "shop:pay()"],
     "message": ["", "PYTHON_RET", "python_call", 7, True, ["PYTHON_CALL"], "PYTHON_CALL\n"],
     "role": NAMELESS,
+    "to": NAMELESS,
     "peer": NAMELESS,
     "roles": [
         "till1",
@@ -77,7 +80,7 @@ BAD: dict[str, list[Any]] = {
         ["a#1", "b#1"],
     ],
     "at": ["", "up", "up@", "step@shop", "step:0@shop", "step:-1@shop", "call:shop:pay@shop", "down@shop", 3, ["up@a"]],
-    "nth": [*NUMBERLESS, 1.0, 10**9 + 1],
+    "nth": [*NUMBERLESS, 1.0, 10**9 + 1, "3", "3-1", "0-2", "1-", "-3", "1-2-3", "01-2", "1 - 2", "1-1000000001"],
     "every": [1, 0, "true", "", [], 1.0],
     "chance_percent": [*NUMBERLESS, 100.5],
     "lives": ["", "all", "0", "-1", "1.0", "01", "10000", 1, True, ["every"], {}],
@@ -98,10 +101,13 @@ BAD: dict[str, list[Any]] = {
 }
 
 
+SHAPES = {(kind.name, kind.place): kind for kind in KINDS}
+
+
 def whole(kind: str, place: str) -> dict[str, Any]:
     """The fields that a fault of this shape needs. A `Slow` has a rate and a latency, of which it needs one."""
     chosen = ("kbit_per_second", "latency_ms") if kind == "Slow" else ()
-    return {"kind": kind, **{name: GOOD[name] for name in (*SHAPES[kind, place][0], *chosen)}}
+    return {"kind": kind, **{name: GOOD[name] for name in (*SHAPES[kind, place].needs, *chosen)}}
 
 
 def one_line(error: PlanError) -> str:
@@ -141,7 +147,7 @@ def test_every_field_is_covered_here() -> None:
 def test_what_a_shape_needs_is_enough_and_all_of_it_is_needed(kind: str, place: str) -> None:
     values = whole(kind, place)
     assert Fault(**values).place == place
-    for name in SHAPES[kind, place][0]:
+    for name in SHAPES[kind, place].needs:
         less = {key: value for key, value in values.items() if key != name}
         marks = {"site", "message", "at"} & {name}
         several = len([each for each, _ in SHAPES if each == kind]) > 1
@@ -153,10 +159,9 @@ def test_what_a_shape_needs_is_enough_and_all_of_it_is_needed(kind: str, place: 
 
 @pytest.mark.parametrize(("kind", "place"), SHAPE_IDS)
 def test_every_field_that_a_shape_may_have_and_no_other(kind: str, place: str) -> None:
-    required, optional = SHAPES[kind, place]
     values = whole(kind, place)
     for name in FIELDS:
-        if name in (*required, *optional):
+        if name in SHAPES[kind, place].fields:
             given = Fault(**{**values, name: GOOD[name]})
             assert given.to_dict()[name] == GOOD[name]
             assert given.place == place
@@ -166,8 +171,7 @@ def test_every_field_that_a_shape_may_have_and_no_other(kind: str, place: str) -
 
 @pytest.mark.parametrize(("kind", "place"), SHAPE_IDS)
 def test_no_field_takes_an_impossible_value(kind: str, place: str) -> None:
-    required, optional = SHAPES[kind, place]
-    for name in dict.fromkeys((*required, *optional)):
+    for name in SHAPES[kind, place].fields:
         for value in BAD[name]:
             refused({**whole(kind, place), name: value}, "at" if name == "at" else name)
 
@@ -175,7 +179,7 @@ def test_no_field_takes_an_impossible_value(kind: str, place: str) -> None:
 @pytest.mark.parametrize("kind", ["", "delay", "Delay ", None, 7, ["Delay"], {}, "x" * 9999, "\ud800\n"])
 def test_unknown_kinds_are_refused(kind: object) -> None:
     line = refused({"kind": kind}, "kind")
-    assert all(each in line for each in KINDS)
+    assert all(each in line for each in NAMES)
 
 
 def test_a_fault_is_put_at_one_place() -> None:
@@ -197,6 +201,15 @@ def test_without_an_occurrence_a_fault_hits_the_first_call() -> None:
     assert Fault(**whole("Duplicate", "call"), every=True).nth is None
     assert replace(plain, nth=None, every=True).every
     assert Fault(**whole("Crash", "process")).nth is None
+
+
+@pytest.mark.parametrize(("nth", "kept", "numbers"), [(3, 3, [3]), ("1-3", "1-3", [1, 2, 3]), ("7-7", 7, [7])])
+def test_several_calls_are_a_first_and_a_last(nth: int | str, kept: int | str, numbers: list[int]) -> None:
+    fault = Fault(**whole("Duplicate", "call"), nth=nth)
+    assert (fault.nth, list(fault.numbers or ())) == (kept, numbers)
+    assert Fault.parse(str(fault)) == Fault.from_dict(fault.to_dict()) == fault
+    assert Plan.from_json(Plan((fault,)).to_json()).faults == (fault,)
+    assert Fault(**whole("Duplicate", "call"), every=True).numbers is None
 
 
 def test_a_role_cannot_be_its_own_peer() -> None:
@@ -324,7 +337,7 @@ def test_a_printed_plan_goes_through_a_shell(text: str) -> None:
         ("seed=1 Crash role=ps at=up@ps", "a plan: wanted name=value, got 'Crash'"),
         ("role=ps", "a plan begins with 'seed' or with a fault's kind, got 'role'"),
         ("seed=-1", "'seed' must be an integer from 0 to 2**63 - 1, got -1"),
-        ("Crash role=ps at=up@ps; seed=1", f"unknown 'kind' 'seed=1', wanted one of {', '.join(KINDS)}"),
+        ("Crash role=ps at=up@ps; seed=1", f"unknown 'kind' 'seed=1', wanted one of {', '.join(NAMES)}"),
     ],
 )
 def test_wrong_texts_are_refused_in_one_line(text: str, line: str) -> None:
@@ -346,7 +359,7 @@ def test_wrong_texts_are_refused_in_one_line(text: str, line: str) -> None:
         ('{"faults": {}}', "'faults' must be a list, got {}"),
         ('{"faults": ["Crash"]}', "a fault is an object with a 'kind', got 'Crash'"),
         ('{"faults": [{"role": "ps"}]}', "a fault is an object with a 'kind', got {'role': 'ps'}"),
-        ('{"faults": [{"kind": null}]}', f"unknown 'kind' None, wanted one of {', '.join(KINDS)}"),
+        ('{"faults": [{"kind": null}]}', f"unknown 'kind' None, wanted one of {', '.join(NAMES)}"),
         (
             '{"faults": [{"kind": "Reset", "role": "ps", "peer": null}]}',
             "Reset: 'peer' must be left out or have a value, got null",
@@ -387,7 +400,7 @@ def test_any_text_is_a_plan_or_one_line(text: str) -> None:
         | st.floats()
         | st.text()
         | st.lists(st.text())
-        | st.sampled_from(KINDS),
+        | st.sampled_from(NAMES),
     )
 )
 def test_any_object_is_a_fault_or_one_line(values: dict[str, Any]) -> None:
@@ -397,8 +410,8 @@ def test_any_object_is_a_fault_or_one_line(values: dict[str, Any]) -> None:
 
 def test_faults_are_found_by_place() -> None:
     faults = tuple(Fault(**whole(*shape)) for shape in SHAPES)
-    found = [Plan(faults).at(place) for place in ("call", "message", "process", "network")]
-    assert [len(each) for each in found] == [7, 2, 3, 4]
+    found = [Plan(faults).at(place) for place in PLACES]
+    assert [{fault.traits.place for fault in each.values()} for each in found] == [{each} for each in PLACES]
     assert {number: fault for each in found for number, fault in each.items()} == dict(enumerate(faults))
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from faults.plan import Plan, PlanError
-from faults.plan.fields import KINDS
+from faults.plan.kinds import NAMES
 from faults.testing.active_plan import UNUSED
 from faults.testing.plan_marks import of_option, wanted
 from tests.support.suite_runs import Run, endings, suites
@@ -147,7 +147,7 @@ def test_a_run_without_a_test_for_the_plan_of_the_command_line_fails(run: Run) -
 
 def test_marks_that_are_no_plan_are_refused_beside_every_fixture(run: Run) -> None:
     result = run("refused", "-rA")
-    unknown = f"unknown 'kind' 'nonsense', wanted one of {', '.join(KINDS)}"
+    unknown = f"unknown 'kind' 'nonsense', wanted one of {', '.join(NAMES)}"
     empty = "a plan without a fault does nothing: wanted at least one fault, got "
     one = "the plans of one test are joined: wanted one"
     wanted = {

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from faults.plan import Plan
-from faults.plan.fields import KINDS
+from faults.plan.kinds import NAMES
 from tests.support.suite_runs import ROOT, SUITES, Run, installed, part, suites
 
 
@@ -133,7 +133,7 @@ def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--faults-plan", "Frob x=1"], "ERROR: --faults-plan: unknown 'kind' 'Frob', wanted one of Delay, Raise, *"),
+        (["--faults-plan", "Frob x=1"], "ERROR: --faults-plan: unknown 'kind' 'Frob', wanted one of Delay, *"),
         (
             ["--faults-plan", ""],
             "ERROR: --faults-plan: a plan without a fault does nothing: wanted at least one fault, got ''",
@@ -161,7 +161,7 @@ def test_a_test_that_asks_for_something_impossible_fails_in_one_line(run: Run) -
         "roles_of_one_test": "the mark world of one test has no effect, because a module has one world: "
         'wanted `pytestmark = pytest.mark.world("a", "b")` or an indirect parameter',
         "no_plan": no_plan,
-        "unknown_kind": f"unknown 'kind' 'Frob', wanted one of {', '.join(KINDS)}",
+        "unknown_kind": f"unknown 'kind' 'Frob', wanted one of {', '.join(NAMES)}",
         "no_text": f"{no_plan}, got 7",
         "unknown_option": "the mark plan takes unseen, activate, expect_error, got unsen",
         "unknown_leak": "the mark leaves takes processes, memory, rrefs, contexts, got process",

@@ -29,6 +29,7 @@ from tests.support.processes import children_of
 pytestmark = pytest.mark.usefixtures("forkserver")
 
 LOST = f"Drop site={plays.PAY} role=till nth=2 side=request"
+LOST_ONCE = LOST.replace(plays.PAY, f"{plays.PAY}_once")
 UNANSWERED = f"Drop site={plays.PAY} role=till nth=2 side=reply"
 CRASH = f"Crash site={plays.PAY} role=till nth=2 when=after"
 RAISE = f"Raise site={plays.PAY} role=till nth=2 side=request error=ValueError text=gone"
@@ -56,6 +57,10 @@ RUNS = [
     (plays.mortal, LOST, "wrong", "till was killed by SIGKILL"),
     (plays.untidy, "seed=0", "leaked", "sleep 1000 still runs"),
     (plays.forgetful, DELAY, "leaked", "till: num_autograd_contexts=1"),
+    (plays.layered, LOST_ONCE.replace("nth=2", "nth=1-2"), "equal", "nth=1-2 side=request fired 2 of 2 times"),
+    (plays.layered, LOST_ONCE.replace("nth=2", "nth=1-3"), "failed loudly", "fired 3 of 3 times"),
+    (plays.layered, f"Duplicate site={plays.PAY}_once role=till nth=2-9", "equal", "nth=2-9 fired 2 of 8 times"),
+    (plays.layered, LOST_ONCE.replace("nth=2", "nth=4-9"), "not fired", "fired 0 times, wanted 1 to 6"),
     (plays.careful, LOST.replace("nth=2", "nth=4"), "not fired", "(recorded calls of this site: 3 by till)"),
     (plays.careful, LOST.replace("role=till", "role=shop"), "not fired", "shop nth=2 side=request fired 0 times"),
     (plays.careful, LOST.replace("pay", "lend"), "not fired", "(recorded calls of this site: none; called were "),

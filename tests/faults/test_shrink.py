@@ -44,7 +44,7 @@ def calls_of(fault: Fault) -> list[tuple[str, int]]:
         (role, nth)
         for role, count in SITES.get(str(fault.site), {}).items()
         for nth in range(1, count + 1)
-        if fault.role in (None, role) and fault.nth in (None, nth) and fault.kind != "Order"
+        if fault.role in (None, role) and nth in (fault.numbers or [nth]) and fault.kind != "Order"
     ]
 
 

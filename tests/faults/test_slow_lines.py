@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from faults.plan import Fault, PlanError
-from faults.plan.fields import KINDS, refusal_of_slow
 
 
 @pytest.mark.parametrize(
@@ -49,7 +48,3 @@ def test_fields_that_do_not_go_together_are_refused_in_one_line(fields: str, lin
 def test_fields_that_go_together_are_kept(fields: str) -> None:
     text = f"Slow role=a {fields}"
     assert str(Fault.parse(text)) == text
-
-
-def test_other_kinds_are_never_refused() -> None:
-    assert {refusal_of_slow(kind, {}) for kind in KINDS if kind != "Slow"} == {None}

@@ -9,7 +9,7 @@ import pytest
 
 from faults.cli.sweep_command import asked, chosen, part
 from faults.ledger.moments_seen import Calls
-from faults.run.sweep import INJECTIONS, ORDER, Cell, Unhurt, every_way
+from faults.run.sweep import VARIANTS, Cell, Unhurt, every_way
 
 SITES = {
     "shop:Till.pay": Calls({"a": 3, "b": 2}, ("ps",)),
@@ -78,15 +78,15 @@ def test_what_is_not_hurt_has_a_reason() -> None:
     *others, unnamed = UNHURT
     assert unnamed.reason.startswith("no plan can name it: ")
     assert {(each.site, each.injection): each.reason for each in others} == {
-        ("shop:Till.total", ORDER): "a alone calls it",
+        ("shop:Till.total", "Order"): "a alone calls it",
         ("shop:Shop", "Raise flight"): "a `remote` has no future that could fail",
-        ("shop:Shop", ORDER): "a alone calls it",
-        ("shop:help", ORDER): "it executes on several roles: c, d",
+        ("shop:Shop", "Order"): "a alone calls it",
+        ("shop:help", "Order"): "it executes on several roles: c, d",
         ("torch.distributed.rpc.api:_gather_to_leader", "all"): "torch calls it by itself; a plan can name it",
     }
     for site in SITES:
         found = {each.injection for each in WAYS if each.site == site}
-        assert "all" in found or found == {*INJECTIONS, ORDER}
+        assert "all" in found or found == {name for name, kind in VARIANTS.items() if not kind.asked}
 
 
 def test_reasons_are_told_for_the_chosen_sites_and_kinds() -> None:

@@ -39,6 +39,12 @@ def test_the_site_that_was_meant_is_named(site: str, told: str) -> None:
     assert reason(f"Drop site={site} role=a nth=9 side=reply", *CALLS) == f" (recorded calls of this site: {told})"
 
 
+@pytest.mark.parametrize(("to", "told"), [("b", "2 by a"), ("c", "none")])
+def test_only_the_calls_to_the_callee_are_told(to: str, told: str) -> None:
+    found = reason(f"Drop site=__main__:Agent.select_action role=a to={to} nth=9 side=reply", *CALLS)
+    assert found == f" (recorded calls of this site to {to}: {told})"
+
+
 def test_calls_that_torch_makes_itself_are_not_listed() -> None:
     found = reason("Drop site=shop:pay role=a nth=9 side=reply", CALLS[-1])
     assert found == " (recorded calls of this site: none)"

@@ -8,8 +8,7 @@ import pytest
 
 from faults.judge.causes import without_effect
 from faults.judge.facts import Facts
-from faults.judge.proof import fired as proof
-from faults.judge.proof import first_effects, repeated
+from faults.judge.proof import Proof, repeated
 from faults.ledger import Event
 from faults.ledger.record import Run
 from faults.plan import Plan
@@ -18,6 +17,7 @@ from tests.judge.by_hand import CRASH, DELAY, DROP, PAY, crashed, event, fired, 
 RAISE = "Raise site=shop:pay role=a nth=1 side=request"
 EVERY = "Drop site=shop:pay every=true side=reply"
 FLIGHT = "Raise site=shop:pay role=a every=true side=flight"
+SEVERAL = "Drop site=shop:pay role=a nth=1-3 side=reply"
 TWICE = [fired(), fired(time=2.1)]
 AGAIN = started("b", 4.0, 22)
 
@@ -29,6 +29,10 @@ def call(name: str, time: float = 1.0, nth: int = 1, role: str = "a", **details:
 HIT = call("invoke", faults=[0])
 
 
+def proof(run: Run) -> Proof:
+    return Facts(run).fired
+
+
 class TestFired:
     @pytest.mark.parametrize(
         ("plan", "events", "holds"),
@@ -37,6 +41,11 @@ class TestFired:
             (DROP, [], False),
             (DROP, TWICE, False),
             (DROP, [fired(7)], False),
+            (SEVERAL, [], False),
+            (SEVERAL, [fired()], True),  # the program made no more calls
+            (SEVERAL, [*TWICE, fired()], True),
+            (SEVERAL, [*TWICE, *TWICE], False),
+            (SEVERAL, [HIT, call("ok"), call("invoke", nth=2, faults=[0]), call("ok", nth=2), fired()], False),
             (CRASH, [crashed(), crashed()], False),
             (f"{DROP}; {CRASH}", [fired(), crashed(fault=1)], True),
             (f"{DROP}; {CRASH}", [fired(1)], False),
@@ -79,6 +88,7 @@ class TestFired:
         assert proof(world(DROP, fired()))[1] == "1 of 1 faults"
         assert [*repeated(world(DROP, fired()))] == []
         assert [*repeated(world(EVERY, *TWICE, fired()))] == [f"{EVERY} fired 3 times"]
+        assert [*repeated(world(SEVERAL, fired()))] == [f"{SEVERAL} fired 1 of 3 times"]
         calls = [call("invoke", faults=[0], process=process) for process in (1, 11, 12)]
         many = f"{EVERY} fired 3 times, in 3 lives"
         assert [*repeated(script(EVERY, *calls, *TWICE, fired()))] == [many]
@@ -120,7 +130,7 @@ class TestFired:
 def test_the_first_effect_is_the_firing_or_the_call_that_shows_it() -> None:
     order = f"Order site=shop:pay roles=a,b nth=1 seconds=5; {DROP}; Delay message=PYTHON_CALL seconds=1; {CRASH}"
     held, slow = call("invoke", 1.5, faults=[0, 1]), call("ok", 5.0, via="rpc", seconds=3.0)
-    found = first_effects(world(order, held, slow, fired(1), fired(1, time=4.0), fired(7), fired(0, time=7.0)))
+    found = Facts(world(order, held, slow, fired(1), fired(1, time=4.0), fired(7), fired(0, time=7.0))).effects
     assert {number: each and each.time for number, each in found.items()} == {0: 1.5, 1: 2.0, 2: 2.0, 3: None}
 
 
@@ -168,7 +178,8 @@ class TestEffects:
     @pytest.mark.parametrize(("ends", "count"), [(["info"], 0), (["ok"], 1), (["info", "ok"], 1), ([""], 0)], ids=str)
     def test_a_call_in_flight_has_to_fail_at_its_caller(self, ends: list[str], count: int) -> None:
         calls = [call(name, nth=nth, faults=[0]) for nth, end in enumerate(ends, 1) for name in ("invoke", end) if name]
-        assert len(seen(world(FLIGHT, fired(), *calls))) == count
+        firings = [replace(fired(), details={**fired().details, "nth": nth}) for nth in range(1, len(ends) + 1)]
+        assert len(seen(world(FLIGHT, *firings, *calls))) == count
         for unhit in ([], [call("invoke")], [call("invoke", role="b", faults=[0])]):
             assert len(seen(world(FLIGHT, fired(), *unhit))) == 1
 
@@ -178,9 +189,10 @@ class TestEffects:
         assert seen(script(f"{CRASH} how=term", crashed())) == []  # a handler may do anything
 
     def test_a_role_that_ended_while_it_was_held_cannot_say_so(self) -> None:
-        hold = "Hold role=b at=up@a seconds=1"
-        assert seen(world(hold, fired(role="a"), raised("b", "Lost"))) == []
-        assert len(seen(world(hold, fired(role="a")))) == 1
+        hold = "Hold role=b at=up@b seconds=1"
+        held = fired(pid=2)
+        assert seen(world(hold, held, raised("b", "Lost"))) == []
+        assert len(seen(world(hold, held))) == 1
 
     def test_each_firing_is_judged_by_its_own_call(self) -> None:
         second = replace(fired(time=3.0), details={**fired().details, "nth": 2})

@@ -157,6 +157,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
     "call": {
         "Delay request": f"Delay {_CALL} side=request seconds=0.2",
         "Delay reply": f"Delay {_CALL} side=reply seconds=0.2",
+        "Hold": f"Hold {_CALL} side=request seconds=0.2",
         "Raise request": f"Raise {_CALL} side=request",
         "Raise reply": f"Raise {_CALL} side=reply",
         "Raise flight": f"Raise {_CALL} side=flight",
@@ -186,7 +187,6 @@ KINDS: Mapping[str, Mapping[str, str]] = {
         "Crash term": f"Crash role={{callee}} {_AT_CALL} how=term",
         "Crash at step": "Crash role={callee} at=step:1@{step}",
         "Pause at call": f"Pause role={{callee}} {_AT_CALL} seconds=0.2",
-        "Hold at call": f"Hold role={{callee}} {_AT_CALL} seconds=0.2",
         "Pause at step": "Pause role={caller} at=step:1@{step} seconds=0.2",
     },
     "network": {

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from faults.plan import Plan
-from faults.plan.fields import SHAPES
 from faults.run.runs import of_tutorial, run
 from reference import TUTORIALS
 from reference.verify import quick
@@ -55,9 +54,8 @@ class TestTheTable:
         assert silent == [], "errors that nobody has to say"
         assert len({cell.name for cell in cells()}) == len(list(cells())) >= 230
 
-    def test_every_kind_at_every_place_is_a_column(self) -> None:
+    def test_the_kinds_at_each_place_are_columns(self) -> None:
         plans = [Plan.parse(plan_of("batch_parameter_server", kind)) for row in KINDS.values() for kind in row]
-        assert {(fault.kind, fault.place) for plan in plans for fault in plan.faults} == set(SHAPES)
         places = ["call" if place == "engine" else place for place, row in KINDS.items() for _ in row]
         assert [plan.faults[0].place for plan in plans] == places
         sides = {(f.kind, f.side or f.when or f.direction) for plan in plans for f in plan.faults}

@@ -72,8 +72,7 @@ CRASHES = ("Crash before", "Crash after", "Crash at step")
 PARTITIONS = ("Partition out", "Partition in")
 # These faults lose nothing, or the message is sent again, or executes twice: the result is the twin's.
 HARMLESS = (
-    *("Delay request", "Delay reply", "Duplicate", "Delay message", "Pause at call", "Pause at step"),
-    *("Hold at call",),
+    *("Delay request", "Delay reply", "Hold", "Duplicate", "Delay message", "Pause at call", "Pause at step"),
     *("Partition healed", "Lossy", "Slow", "Slow latency"),
 )
 _ONE_CALLER = none("Order", reason="one role makes all calls")

@@ -689,9 +689,9 @@ _CHECK, _AS_PLAN = "faults/cli/check_command.py", "tests/faults/test_as_plan.py"
 _OF_FIRED = (
     Mutant(
         "what-fired-by-chance",
-        _CHECK,
-        "    return replace(fault, every=False, chance_percent=None, role=caller, nth=nth, lives=life)",
-        "    return fault if fault.chance_percent else replace(fault, every=False, role=caller, nth=nth, lives=life)",
+        "faults/plan/kinds/kind.py",
+        '        return {"every": False, "chance_percent": None,',
+        '        return {} if fault.chance_percent else {"every": False, "chance_percent": None,',
         (f"{_AS_PLAN}::test_a_fault_of_calls_comes_once_for_each_call_at_which_it_fired[chance_percent=50.0]",),
         "the plan of what fired draws again, by another number in the plan, and hits other calls",
     ),

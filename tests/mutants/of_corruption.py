@@ -53,8 +53,8 @@ MUTANTS = (
     Mutant(
         "corruptions-uninvited",
         "faults/strategies.py",
-        "kind not in _ASKED if asked is None",
-        "kind if asked is None",
+        "not kind.asked if asked is None",
+        "kind.name if asked is None",
         ("tests/faults/test_strategies.py::test_corruptions_are_drawn_only_if_they_are_named",),
         "a property of a program that checks no data fails by data that were changed",
     ),

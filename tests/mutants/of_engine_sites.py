@@ -6,7 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _FETCHES, _OF_FETCHES = "faults/inject/call/engine_calls.py", "tests/faults/test_fetches.py"
 _GRADIENTS, _OF_GRADIENTS = "faults/inject/call/engine_calls.py", "tests/faults/test_gradients.py"
-_SITES, _OF_SITES = "faults/plan/fields.py", "tests/faults/test_engine_sites.py"
+_OF_SITES = "tests/faults/test_engine_sites.py"
 
 MUTANTS = (
     Mutant(
@@ -59,9 +59,9 @@ MUTANTS = (
     ),
     Mutant(
         "gradients-hurt-in-vain",
-        _SITES,
-        '    if kind not in ("Delay", "Corrupt"):',
-        '    if kind not in ("Delay", "Corrupt", "Drop"):',
+        "faults/plan/kinds/calls.py",
+        "        if site not in ENGINE_SITES or side in open_to:",
+        "        if site not in ENGINE_SITES or side in open_to or not open_to:",
         (f"{_OF_SITES}::test_what_cannot_be_hurt_is_refused_with_the_reason",),
         "a plan is accepted that can never do what it says",
     ),

@@ -34,24 +34,24 @@ MUTANTS = (
     Mutant(
         "off-by-one",
         _OCCURRENCE,
-        "    return fault.every or fault.nth == nth",
-        "    return fault.every or fault.nth == nth - 1",
+        "    return fault.every or (fault.numbers is not None and nth in fault.numbers)",
+        "    return fault.every or (fault.numbers is not None and nth - 1 in fault.numbers)",
         (f"{_OF_OCCURRENCE}::test_a_fault_hits_its_occurrence",),
         "the call after the one that was named",
     ),
     Mutant(
         "every-is-the-first",
         _OCCURRENCE,
-        "    return fault.every or fault.nth == nth",
-        "    return fault.nth == nth or (fault.every and nth == 1)",
+        "    return fault.every or (fault.numbers is not None and nth in fault.numbers)",
+        "    return nth in (fault.numbers or [1])",
         (f"{_OF_OCCURRENCE}::test_a_fault_hits_its_occurrence",),
         "every call is the first call",
     ),
     Mutant(
         "nth-and-later",
         _OCCURRENCE,
-        "    return fault.every or fault.nth == nth",
-        "    return fault.every or (fault.nth or nth) <= nth",
+        "    return fault.every or (fault.numbers is not None and nth in fault.numbers)",
+        "    return fault.every or min(fault.numbers or [nth]) <= nth",
         (f"{_OF_OCCURRENCE}::test_a_fault_hits_its_occurrence",),
         "the nth call and every later one",
     ),
@@ -90,8 +90,8 @@ MUTANTS = (
     Mutant(
         "one-count-for-all-sites",
         "faults/inject/call/calls.py",
-        "            return {site: self._counts[site] for site in sites}",
-        "            return dict.fromkeys(sites, self._counts.total())",
+        "            numbers = {site: self._counts[site] for site in sites}",
+        "            numbers = dict.fromkeys(sites, self._counts.total())",
         ("tests/faults/test_calls.py::TestLedger::test_a_call_to_a_dead_callee_is_indefinite[default]",),
         "calls of other sites are counted too",
     ),
@@ -234,6 +234,17 @@ MUTANTS = (
         "measured numbers are taken for what a plan determines",
     ),
     Mutant(
+        "last-of-several-works",
+        "faults/plan/plan.py",
+        "        return range(int(first), int(last or first) + 1)",
+        "        return range(int(first), int(last or int(first) + 1))",
+        (
+            f"{_OF_OCCURRENCE}::test_a_fault_hits_its_occurrence",
+            "tests/faults/test_plan.py::test_several_calls_are_a_first_and_a_last",
+        ),
+        "nth=1-3 lets the third call through",
+    ),
+    Mutant(
         "plan-not-byte-stable",
         "faults/plan/plan.py",
         "sort_keys=True, ensure_ascii=False)",
@@ -259,9 +270,9 @@ MUTANTS = (
     ),
     Mutant(
         "any-field-for-any-kind",
-        "faults/plan/plan.py",
-        "            if name not in allowed:",
-        "            if name not in FIELDS:",
+        "faults/plan/kinds/kind.py",
+        "            if name not in self.fields:",
+        "            if not name:",
         ("tests/faults/test_plan.py::test_every_field_that_a_shape_may_have_and_no_other",),
         "a field that does nothing is accepted",
     ),
@@ -286,9 +297,9 @@ MUTANTS = (
     ),
     Mutant(
         "last-occurrence-skipped",
-        "faults/run/sweep.py",
-        "    if first[0] == last[0] and last[1] == 1:",
-        "    if first[0] == last[0]:",
+        "faults/plan/kinds/calls.py",
+        "        if first == last and count == 1:",
+        "        if first == last:",
         ("tests/faults/test_sweep.py::test_only_the_cells_with_the_defect_fail",),
         "a sweep that hurts a lone caller's first call only",
     ),
@@ -408,7 +419,7 @@ MUTANTS = (
     ),
     Mutant(
         "any-error-is-evidence",
-        "faults/judge/proof.py",
+        "faults/plan/kinds/messages.py",
         "    return LOST in error or UNREADABLE in error or textless or (alone and NOT_MADE in error)",
         "    return bool(error)",
         ("tests/faults/test_messages.py::TestEvidence::test_another_error_proves_nothing",),
@@ -416,7 +427,7 @@ MUTANTS = (
     ),
     Mutant(
         "lost-creation-of-older-pythons-unseen",
-        "faults/judge/proof.py",
+        "faults/plan/kinds/messages.py",
         "UNREADABLE in error or textless or",
         "UNREADABLE in error or",
         (
@@ -426,7 +437,7 @@ MUTANTS = (
     ),
     Mutant(
         "any-call-without-a-text-was-lost",
-        "faults/judge/proof.py",
+        "faults/plan/kinds/messages.py",
         ' and call.details.get("via") == "remote"',
         "",
         (
@@ -436,7 +447,7 @@ MUTANTS = (
     ),
     Mutant(
         "unsent-creation-was-lost",
-        "faults/judge/proof.py",
+        "faults/plan/kinds/messages.py",
         ' and call.event == "info"',
         "",
         (

@@ -209,9 +209,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "no-message-is-shown",
-        "faults/judge/proof.py",
-        """    return via is not None and (fault.kind == "Delay" or via == "rpc" or _alone(plan))""",
-        """    return via is not None and bool(fault) and not _alone(plan)""",
+        "faults/plan/kinds/messages.py",
+        """(alone or _CALLS[str(fault.message)] == "rpc")""",
+        """not alone""",
         ("tests/faults/test_messages.py::TestEvidence::test_some_messages_are_shown_by_no_recorded_call",),
         "a Python call that is never lost counts as one that may have been",
     ),

@@ -132,8 +132,8 @@ MUTANTS = (
     Mutant(
         "retries-are-not-hurt",
         _SWEEP,
-        "nth=(cell.fault.nth or 0) + 1)",
-        "nth=(cell.fault.nth or 0) + 2)",
+        "nth=max(cell.fault.numbers or [0]) + 1)",
+        "nth=max(cell.fault.numbers or [0]) + 2)",
         (f"{_OF_PAIRS}::test_a_retry_is_the_next_call",),
         "a recovery that fails is never seen",
     ),

@@ -75,7 +75,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "jitter-beyond-the-latency",
-        "faults/plan/fields.py",
+        "faults/plan/kinds/networks.py",
         "jitter > latency",
         "jitter > 2 * latency",
         ("tests/faults/test_slow_lines.py::test_fields_that_do_not_go_together_are_refused_in_one_line",),
@@ -83,9 +83,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "slow-in-no-way",
-        "faults/plan/fields.py",
-        "    if not any(name in given for name in _WAYS):",
-        "    if not any(name in given for name in _WAYS) and len(given) > 1:",
+        "faults/plan/kinds/networks.py",
+        "        if not any(name in given for name in self._WAYS):",
+        "        if not any(name in given for name in self._WAYS) and len(given) > 2:",
         ("tests/faults/test_slow_lines.py::test_fields_that_do_not_go_together_are_refused_in_one_line",),
         "a Slow that slows nothing is a plan",
     ),
@@ -99,7 +99,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "late-news-not-waited-for",
-        "faults/judge/bound.py",
+        "faults/plan/kinds/networks.py",
         "_LATE, _LATE_AT_START = 2, 20",
         "_LATE, _LATE_AT_START = 1, 20",
         ("tests/judge/test_bound.py::test_a_fault_lasts_its_seconds_and_the_late_packets_that_are_waited_for",),
@@ -107,7 +107,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "late-start-not-waited-for",
-        "faults/judge/bound.py",
+        "faults/plan/kinds/networks.py",
         "_LATE, _LATE_AT_START = 2, 20",
         "_LATE, _LATE_AT_START = 2, 2",
         ("tests/judge/test_bound.py::test_a_fault_lasts_its_seconds_and_the_late_packets_that_are_waited_for",),
@@ -115,9 +115,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "latency-drawn-unasked",
-        "faults/plan/possible_faults.py",
-        "        return [*without, *_CHOICES[name]] if program.latency else [None]",
-        "        return [*without, *_CHOICES[name]]",
+        "faults/plan/kinds/networks.py",
+        "            return [*without, *found] if program.latency else [None]",
+        "            return [*without, *found]",
         ("tests/faults/test_strategies.py::test_a_latency_is_drawn_only_if_it_is_asked_for",),
         "property tests fail on machines without netem",
     ),

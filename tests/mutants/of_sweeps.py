@@ -77,12 +77,12 @@ MUTANTS = (
         "two letters of another encoding are the same",
     ),
     Mutant(
-        "one-hold-for-each-process",
+        "signals-shorten-a-hold",
         "faults/inject/process/hold.py",
-        "            with suppress(BrokenPipeError):  # another role",
-        "            with suppress(KeyError):  # another role",
-        ("tests/faults/test_hold.py::test_a_process_holds_as_often_as_another_one_orders",),
-        "the second hold of a process by another role never happens",
+        "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())",
+        "signal.pthread_sigmask(signal.SIG_BLOCK, ())",
+        ("tests/faults/test_hold.py::test_no_signal_shortens_a_hold",),
+        "a role that handles a signal is held for a shorter time than the plan says",
     ),
     Mutant(
         "interrupted-sweep-passed",
@@ -162,8 +162,8 @@ MUTANTS = (
     Mutant(
         "unhurt-is-left-out",
         "faults/run/sweep.py",
-        '        yield Unhurt(site, ORDER, f"it executes on several roles',
-        '        str(site + ORDER + f"it executes on several roles',
+        "            yield Unhurt(site, name, found)",
+        "            str(site + name + found)",
         (f"{_OF_OPTIONS}::test_what_is_not_hurt_has_a_reason",),
         "nobody learns that a call is hurt in fewer ways",
     ),

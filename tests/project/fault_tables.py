@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from faults.plan.fields import FIELDS, SHAPES, wanted
+from faults.plan.fields import FIELDS, wanted
+from faults.plan.kinds import KINDS
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,16 +22,19 @@ def _code(names: Iterable[str]) -> str:
 
 def shapes_table() -> str:
     """Return the table of the fields that each kind needs and may have at each place."""
-    rows = [
-        (f"`{kind}`", place, _code(required), _code(name for name in optional if name not in required))
-        for (kind, place), (required, optional) in SHAPES.items()
-    ]
+    rows = [(f"`{kind.name}`", kind.place, _code(kind.needs), _code(kind.may)) for kind in KINDS]
     return _table(("kind", "place", "needs", "may have"), *rows)
 
 
 def fields_table() -> str:
     """Return the table of what each field means and takes."""
-    return _table(("field", "means", "takes"), *((f"`{name}`", text, wanted(name)) for name, text in FIELDS.items()))
+    rows = ((f"`{name}`", text, "; ".join([wanted(name), *_further(name)])) for name, text in FIELDS.items())
+    return _table(("field", "means", "takes"), *rows)
+
+
+def _further(name: str) -> list[str]:
+    """Say which kinds take further words as this field."""
+    return [f"{kind.name} also {' or '.join(map(repr, kind.words[name]))}" for kind in KINDS if name in kind.words]
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import reference.cli.main
 from faults.inject.messages import small_files_only
 from faults.ledger.ledger import SCHEMA
 from faults.plan import Plan
-from faults.plan.fields import KINDS
+from faults.plan.kinds import NAMES
 from reference import load
 
 ROOT = Path(__file__).parents[2]
@@ -128,7 +128,7 @@ def test_plans_can_be_pasted() -> None:
         (page, line.strip())
         for page in PAGES
         for line in (ROOT / page).read_text().splitlines()
-        if re.match(rf" *(seed=\d+; )?({'|'.join(KINDS)}) \w+=", line)
+        if re.match(rf" *(seed=\d+; )?({'|'.join(NAMES)}) \w+=", line)
     ]
     assert len(found) >= 14
     for page, line in found:

@@ -8,7 +8,7 @@ from pathlib import Path
 from faults.judge.rules import Judgement
 from faults.ledger.record import Run
 from faults.plan import Fault, Plan
-from faults.run.sweep import INJECTIONS
+from faults.plan.kinds import CALLS
 from faults.script.results import Results
 from faults.script.script import run_script
 
@@ -20,7 +20,11 @@ LATER = {
     "Delay reply beyond the time-out": {"kind": "Delay", "side": "reply", "seconds": 1.5},
 }
 HEALTHY = "healthy"
-FAULTS = {**INJECTIONS, **LATER}
+_KINDS = ("Delay", "Raise", "Drop", "Duplicate", "Crash")
+FAULTS = {
+    **{name: {"kind": kind.name, **values} for kind in CALLS if kind.name in _KINDS for name, values in kind.swept()},
+    **LATER,
+}
 # The faults after which a program may not be able to finish: the callee's own error, and its death.
 ENDING = ("Raise request", "Raise reply", "Raise flight", "Crash before", "Crash after")
 # The faults by which a call executes twice, or executes without its caller hearing of it; and one of each other sort.

@@ -7,8 +7,6 @@ import time
 
 import torch.distributed.rpc as rpc
 
-from tests.support.roles_processes import step
-
 _looking = threading.Event()
 
 
@@ -30,7 +28,11 @@ def longest_gap(wanted: float) -> float:
     return longest
 
 
-def hold() -> None:
-    """Announce the step at which the fault fires, once the other role looks at the clock."""
+def visit() -> None:
+    """The call at which the fault fires, at its callee."""
+
+
+def visitor() -> None:
+    """Call the other role once it looks at the clock."""
     assert _looking.wait(20)
-    step()
+    rpc.rpc_sync("b", visit)

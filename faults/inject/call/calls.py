@@ -64,7 +64,8 @@ class Calls:
 
     def __init__(self, plan: Plan, role: str, ledger: Ledger, announcer: Announcer) -> None:
         self.plan, self.role, self.ledger, self.announcer = plan, role, ledger, announcer
-        self._counts: Counter[str] = Counter()
+        # The calls of each site, and of each site to each role.
+        self._counts: Counter[str | tuple[str, str]] = Counter()
         self._lock = threading.Lock()
         self._writing = threading.RLock()
         # Calls whose end is not recorded yet, by the identity of their notes.
@@ -107,7 +108,7 @@ class Calls:
             return send(to, call, tensors, timeout, later)
         with self.ledger.own_errors():
             sites = sites_of(call.func, call.args, call.kwargs)
-            numbers, envelope = self.begin(sites, later=later)
+            numbers, envelope = self.begin(sites, to.name, later=later)
             site = sites[-1]
             envelope = self._in_flight(envelope, via)
             if envelope is not None:
@@ -136,15 +137,17 @@ class Calls:
         ask = partial(self.send_directly, to, question, timeout, True)
         return flight.send_in_flight(ask, partial(send, to, *packed, timeout, envelope.answers_later))
 
-    def begin(self, sites: tuple[str, ...], *, later: bool) -> tuple[dict[str, int], Envelope | None]:
+    def begin(
+        self, sites: tuple[str, ...], to: str | None = None, *, later: bool
+    ) -> tuple[dict[str, int], Envelope | None]:
         """Count and announce one call of these sites. Return its numbers, and the envelope of its faults if it has any.
 
-        ``later``: the function answers with a future.
+        ``to``: its callee, if it is known; ``later``: the function answers with a future.
         """
-        numbers = self._count(sites)
+        numbers, numbers_to = self._count(sites, to)
         for site in sites:
             self.announcer.announce("call", numbers[site], site)
-        return numbers, self._envelope(sites, numbers, later)
+        return numbers, self._envelope(sites, numbers, later, to, numbers_to)
 
     def invoked(self, note: dict[str, Any], timeout: float, envelope: Envelope | None) -> None:
         """Record the beginning of one call."""
@@ -155,19 +158,24 @@ class Calls:
         """Send a call that is neither counted nor recorded. Return its future."""
         return self._original[_SENDERS[0]](to, *self._pickler.serialize(call), timeout, later)
 
-    def _count(self, sites: tuple[str, ...]) -> dict[str, int]:
+    def _count(self, sites: tuple[str, ...], to: str | None) -> tuple[dict[str, int], dict[str, int]]:
+        """Return the call's number at each of its sites: among all calls, and among those to this role."""
+        ways: dict[str, tuple[str, str]] = {} if to is None else {site: (site, to) for site in sites}
         with self._lock:
-            self._counts.update(sites)
-            return {site: self._counts[site] for site in sites}
+            self._counts.update([*sites, *ways.values()])
+            numbers = {site: self._counts[site] for site in sites}
+            return numbers, {site: self._counts[way] for site, way in ways.items()}
 
-    def _envelope(self, sites: tuple[str, ...], numbers: dict[str, int], later: bool) -> Envelope | None:
-        found = {s: hits(self.plan, self.role, s, numbers[s]) for s in sites}
+    def _envelope(
+        self, sites: tuple[str, ...], numbers: dict[str, int], later: bool, to: str | None, numbers_to: dict[str, int]
+    ) -> Envelope | None:
+        found = {s: hits(self.plan, self.role, s, numbers[s], to, numbers_to.get(s, 0)) for s in sites}
         faults = {number: fault for each in found.values() for number, fault in each.items()}
         if not faults:
             return None
         hit = next(s for s in reversed(sites) if found[s])
         hurt = dict(sorted(faults.items()))
-        return Envelope(hurt, self.role, hit, numbers[hit], later, numbers, self.plan.seed)
+        return Envelope(hurt, self.role, hit, numbers[hit], later, numbers, self.plan.seed, counts_to=numbers_to)
 
     def _in_flight(self, envelope: Envelope | None, via: str) -> Envelope | None:
         """Give a key to the envelope of a call that fails in flight. A `remote` cannot: it has no future to fail."""

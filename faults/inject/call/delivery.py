@@ -20,6 +20,7 @@ from faults.inject.call.envelope import Envelope
 from faults.inject.call.flight import BegunCalls
 from faults.inject.call.order_gate import OrderGate, OutOfTurn
 from faults.inject.call.replies import DelayedReplies, completed, failing, is_future, new_future
+from faults.inject.process.hold import hold
 from faults.inject.process.target import IGNORED, end_now, has_signal
 from faults.ledger.error_links import first_line
 from faults.ledger.ledger import Ledger
@@ -103,7 +104,8 @@ class Delivery:
         self.corrupter = MessageCorrupter(self.write, envelope, call)
 
     def write(self, event: str, number: int, fault: Fault, **details: Any) -> None:
-        at = {"site": fault.site, "nth": self._nth(fault)}
+        at = {"site": fault.site, "nth": self.envelope.counts.get(str(fault.site), self.envelope.nth)}
+        at |= {} if fault.to is None else {"nth_to": self._nth(fault)}
         self._write(event, fault=number, kind=fault.kind, **details, **at)
 
     def _write(self, event: str, **details: Any) -> None:
@@ -111,7 +113,9 @@ class Delivery:
         self.callee.ledger.write(event, **{**call, **details})
 
     def _nth(self, fault: Fault) -> int:
-        return self.envelope.counts.get(str(fault.site), self.envelope.nth)
+        """Return the call's number as the fault counts."""
+        counts = self.envelope.counts if fault.to is None else self.envelope.counts_to
+        return counts.get(str(fault.site), self.envelope.nth)
 
     def run(self, function: partial[Any]) -> Any:
         """Return the answer, or a future of it."""
@@ -138,6 +142,9 @@ class Delivery:
         if fault.kind == "Crash":
             self._crash(number, fault)
             return
+        if fault.kind == "Hold":
+            self._hold(number, fault)
+            return
         self.write("fired", number, fault, side="request")
         if fault.kind == "Raise":
             raise self._planned(fault)
@@ -154,6 +161,10 @@ class Delivery:
         end_now(fault.how)
         if fault.how == "term":
             self.write("effective", number, fault)
+
+    def _hold(self, number: int, fault: Fault) -> None:
+        self.write("fired", number, fault, side=fault.side, pid=os.getpid())
+        hold(fault.seconds or 0.0, partial(self.write, number=number, fault=fault))
 
     def wait(self, number: int, fault: Fault) -> None:
         """Wait in the RPC thread, because in another thread the call would lose its autograd context."""
@@ -235,6 +246,9 @@ class Delivery:
                 continue
             if fault.kind == "Corrupt":
                 result = self._corrupted(number, fault, result, error)
+                continue
+            if fault.kind == "Hold":
+                self._hold(number, fault)
                 continue
             self.write("fired", number, fault, side="reply")
             if fault.kind == "Drop":

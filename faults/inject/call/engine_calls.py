@@ -48,8 +48,9 @@ class Fetches:
     def _fetch(self, original: Callable[[Any, float], Any], rref: Any, timeout: float) -> Any:
         calls = self._calls
         with calls.ledger.own_errors():
-            numbers, envelope = calls.begin((TO_HERE,), later=False)
-            note = {"site": TO_HERE, "nth": numbers[TO_HERE], "to": rref.owner_name(), "via": "to_here"}
+            owner = rref.owner_name()
+            numbers, envelope = calls.begin((TO_HERE,), owner, later=False)
+            note = {"site": TO_HERE, "nth": numbers[TO_HERE], "to": owner, "via": "to_here"}
             calls.invoked(note, timeout, envelope)
         start = time.monotonic()
         try:

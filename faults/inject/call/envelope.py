@@ -36,10 +36,12 @@ def _type_of(rref: Any) -> Any:
     return found.wait() if isinstance(found, torch._C.Future) else found
 
 
-def hits(plan: Plan, role: str, site: str, nth: int) -> dict[int, Fault]:
-    """Return the faults, by their number in the plan, that hit the ``nth`` call (from 1) of ``site`` by ``role``."""
-    faults = plan.at("call").items()
-    return {n: f for n, f in faults if f.site == site and concerns(f, role) and _occurs(plan, n, role, nth)}
+def hits(plan: Plan, role: str, site: str, nth: int, to: str | None = None, nth_to: int = 0) -> dict[int, Fault]:
+    """Return the faults, by their number in the plan, that hit the ``nth`` call (from 1) of ``site`` by ``role``, which
+    is its ``nth_to`` call of this site to the role ``to``."""
+    own = {n: fault for n, fault in plan.at("call").items() if fault.site == site and concerns(fault, role)}
+    asked = {n: nth if fault.to is None else nth_to for n, fault in own.items() if fault.to in (None, to)}
+    return {n: own[n] for n, number in asked.items() if _occurs(plan, n, role, number)}
 
 
 def concerns(fault: Fault, role: str) -> bool:
@@ -51,7 +53,7 @@ def _occurs(plan: Plan, number: int, role: str, nth: int) -> bool:
     fault = plan.faults[number]
     if fault.chance_percent is not None:
         return chance(plan.seed, number, role, str(fault.site), nth) * 100 < fault.chance_percent
-    return fault.every or fault.nth == nth
+    return fault.every or (fault.numbers is not None and nth in fault.numbers)
 
 
 def chance(seed: int, fault: int, role: str, site: str, nth: int) -> float:
@@ -65,7 +67,7 @@ class Envelope:
     """The faults that travel with a call. ``asynchronous``: the function answers with a future of its own.
 
     ``counts``: the call's number at each of its sites; ``flight``: the key of a call in flight, otherwise empty;
-    ``seed``: the plan's.
+    ``seed``: the plan's; ``counts_to``: as ``counts``, among the calls to its callee.
     """
 
     faults: Mapping[int, Fault]
@@ -76,9 +78,9 @@ class Envelope:
     counts: Mapping[str, int] = field(default_factory=dict)
     seed: int = 0
     flight: str = ""
+    counts_to: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def answers_later(self) -> bool:
         """Whether the answer must be a future, so that no RPC thread waits for it, perhaps forever."""
-        held = (f.kind == "Drop" or (f.kind == "Delay" and f.side == "reply") for f in self.faults.values())
-        return self.asynchronous or any(held)
+        return self.asynchronous or any(fault.traits.holds_reply(fault) for fault in self.faults.values())

@@ -1,4 +1,4 @@
-"""Crash, pause or hold a role at a moment that some role announces, by signals or orders to its process (Linux).
+"""Crash or pause a role at a moment that some role announces, by signals (Linux), or hold a role at its own moment.
 
 The announcing role fires the fault, in the thread that announces, and goes on when it has seen the effect. It may crash
 or pause itself.
@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from faults.inject.announcer import Announcer
-from faults.inject.process.hold import GilHolder, entrance_of, order_hold
+from faults.inject.process.hold import hold
 from faults.inject.process.pause import Pause
 from faults.inject.process.target import (
     EFFECT_SECONDS,
@@ -30,7 +30,7 @@ from faults.inject.process.target import (
     has_signal,
     process_of,
 )
-from faults.ledger.ledger import SUFFIX, Ledger
+from faults.ledger.ledger import Ledger
 from faults.plan.crash_ways import signal_of
 from faults.plan.places import PlanError
 from faults.plan.plan import Fault, Plan
@@ -49,8 +49,7 @@ def prepare(plan: Plan, role: str, folder: Path, ledger: Ledger, announcer: Anno
     Raises:
         PlanError: this system has no pidfds.
     """
-    faults = plan.at("process")
-    own = {n: fault for n, fault in faults.items() if fault.moment and fault.moment.role == role}
+    own = {n: fault for n, fault in plan.at("process").items() if fault.moment and fault.moment.role == role}
     if own and not hasattr(signal, "pidfd_send_signal"):
         raise PlanError(f"faults of a process need Linux's pidfds, which {sys.platform} does not have")
     firing = Firing(folder, ledger)
@@ -58,15 +57,7 @@ def prepare(plan: Plan, role: str, folder: Path, ledger: Ledger, announcer: Anno
         assert fault.moment is not None
         ledger.write("planned", **_named(number, fault))
         announcer.subscribe(fault.moment, partial(firing.fire, number, fault))
-    if not any(fault.kind == "Hold" and fault.role == role for fault in faults.values()):
-        return firing.undo
-    holder = GilHolder(ledger)
-
-    def undo() -> None:
-        firing.undo()
-        holder.close()
-
-    return undo
+    return firing.undo
 
 
 def _named(number: int, fault: Fault) -> dict[str, object]:
@@ -142,9 +133,8 @@ class Firing:
 
     def _hold(self, fault: Fault, named: dict[str, object], pid: int, handle: int) -> None:
         assert fault.seconds is not None
-        entrance = entrance_of(self.folder / f"{fault.role}{SUFFIX}", pid)
         self.ledger.write("fired", **named, pid=pid)
-        order_hold(entrance, handle, fault.seconds, named, itself=pid == os.getpid())
+        hold(fault.seconds, lambda event, **seen: self.ledger.write(event, **named, pid=pid, **seen))
 
     def undo(self) -> None:
         """Continue the paused processes, and fire no more. May be called again."""
