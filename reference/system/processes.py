@@ -62,10 +62,10 @@ def result_of(future: Future[Result]) -> Result:
 
 
 class WorkThread(threading.Thread):
-    """Begins when it is made. ``error``: what the work raised."""
+    """Begins when it is made. ``error``: what the work raised. ``daemon``: Python's end does not wait for it."""
 
-    def __init__(self, work: Callable[[], object]) -> None:
-        super().__init__(daemon=True)
+    def __init__(self, work: Callable[[], object], *, daemon: bool = True) -> None:
+        super().__init__(daemon=daemon)
         self.work = work
         self.error: Exception | None = None
         self.start()

@@ -21,7 +21,10 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from reference.system.processes import is_stopped, is_traced
-from reference.world.shutdown_barrier import WAITING, Phase
+from reference.world.link import Phase
+
+# The phases in which a role can only wait for others.
+WAITING = (Phase.STARTING, Phase.JOINING, Phase.FINISHED, Phase.TOLD)
 
 # The default length of a grace in seconds.
 SECONDS = 10.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copyreg
 import ctypes
+import enum
 import io
 import multiprocessing.forkserver
 import os
@@ -22,7 +23,6 @@ import numpy as np
 import torch
 
 from reference.outcome import PeerLost, Raised
-from reference.world.shutdown_barrier import Phase
 
 # An array of at least as many bytes is a part of its own.
 LARGE = 1 << 16
@@ -170,11 +170,21 @@ def raised(error: BaseException) -> Raised:
     return Raised(name, message, text)
 
 
-class Link:
-    """Sends reports to the launcher from any thread; one background thread listens to it.
+class Phase(enum.StrEnum):
+    """The phases up to `FINISHED` are reported by the role itself; its launcher sets the others."""
 
-    Phases: ``starting``, ``joining`` (the start of RPC), ``running``, ``finished`` (only the common shutdown is left).
-    """
+    STARTING = enum.auto()  # the process imports the launching script
+    JOINING = enum.auto()  # the role starts RPC
+    RUNNING = enum.auto()  # the role plays its function
+    FINISHED = enum.auto()  # the function has returned, and only the common shutdown is left
+    TOLD = enum.auto()  # the role was told that another role is lost
+    SILENT = enum.auto()  # the role's pipe is closed: it reports nothing more
+    GIVEN_UP = enum.auto()  # the role is ended before its deadline
+    ENDED = enum.auto()
+
+
+class Link:
+    """Sends reports to the launcher from any thread; one background thread listens to it."""
 
     def __init__(self, pipe: connection.Connection, launcher: int) -> None:
         self.calls: queue.SimpleQueue[Any] = queue.SimpleQueue()

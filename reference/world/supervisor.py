@@ -13,8 +13,8 @@ from typing import Any
 from reference.outcome import Outcome, Returned, WorldError
 from reference.system.processes import wait_until
 from reference.world.grace import Grace
+from reference.world.link import Phase
 from reference.world.role_handle import STACKS_SECONDS, Progress, RoleHandle
-from reference.world.shutdown_barrier import Phase
 
 
 class Supervisor(threading.Thread):

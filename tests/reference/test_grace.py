@@ -19,7 +19,7 @@ import pytest
 from reference.outcome import Outcome, Overdue, PeerLost, Raised, Returned, WorldError
 from reference.world import World, launch
 from reference.world.grace import Grace
-from reference.world.shutdown_barrier import Phase
+from reference.world.link import Phase
 from tests.support import roles_grace, roles_plain
 
 # Far longer than any of these tests takes; a role that it ends is "overdue".
