@@ -321,12 +321,12 @@ MUTANTS = (
         "large arrays are sent twice: in the pickle, and as parts",
     ),
     Mutant(
-        "attached-frames-of-all-messages",
+        "frames-of-earlier-messages-stay",
         "reference/world/link.py",
-        "                self._attached = []\n            if",
-        "            if",
+        "attached, self._frames = self._frames[1:], []",
+        "attached = self._frames[1:]",
         ("tests/reference/test_frames.py::test_messages_arrive_in_any_pieces",),
-        "a message comes with the attached frames of those before it, too",
+        "a message comes again with every frame that follows it",
     ),
     Mutant(
         "one-seed-for-all",
