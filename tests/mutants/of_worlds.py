@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _SUPERVISOR, _ROLE = "reference/world/supervisor.py", "reference/world/role.py"
-_GRACE, _OF_GRACE = "reference/world/grace.py", "tests/reference/test_grace.py"
+_OF_GRACE = "tests/reference/test_grace.py"
 _WORLD, _EARLY = "tests/reference/test_world.py", "tests/reference/test_startup_errors.py"
 _ENDS = f"{_WORLD}::test_every_end_has_its_outcome_and_survivors_hear_of_it"
 _NAMESPACES, _ISOLATION = "reference/system/network_namespace.py", "tests/reference/test_isolation.py"
@@ -388,7 +388,7 @@ MUTANTS = (
     ),
     Mutant(
         "who-is-stuck-has-until-the-deadline",
-        _GRACE,
+        _SUPERVISOR,
         '        return f"was stuck: it did not hear that {role.news}"',
         '        return ""',
         (f"{_OF_GRACE}::test_a_role_that_is_stuck_does_not_hear_of_a_loss",),
@@ -397,7 +397,7 @@ MUTANTS = (
     ),
     Mutant(
         "all-stuck-have-until-the-deadline",
-        _GRACE,
+        _SUPERVISOR,
         '        return "was stuck in the start of RPC"',
         '        return ""',
         (f"{_OF_GRACE}::test_a_role_that_is_stuck_in_torchs_start_is_ended_and_says_where",),
@@ -406,7 +406,7 @@ MUTANTS = (
     ),
     Mutant(
         "who-waits-for-a-slow-start-is-stuck",
-        _GRACE,
+        _SUPERVISOR,
         "        if any(role not in late for role in joining):",
         "        if not roles:",
         (f"{_OF_GRACE}::test_a_starting_role_that_answers_is_not_stuck",),
@@ -414,7 +414,7 @@ MUTANTS = (
     ),
     Mutant(
         "who-prepares-is-stuck",
-        _GRACE,
+        _SUPERVISOR,
         "    if role.phase is Phase.JOINING and all(other.phase is not Phase.STARTING for other in roles):",
         "    if role.phase in (Phase.STARTING, Phase.JOINING):",
         (f"{_OF_GRACE}::test_a_role_that_has_not_begun_to_start_is_not_stuck_and_holds_up_no_other",),
@@ -422,7 +422,7 @@ MUTANTS = (
     ),
     Mutant(
         "stopped-have-until-the-deadline",
-        _GRACE,
+        _SUPERVISOR,
         "    stopped = is_stopped(role.pid) if",
         "    stopped = False if",
         (f"{_OF_GRACE}::test_a_stopped_role_is_ended_once_the_others_have_ended_or_wait",),
@@ -431,7 +431,7 @@ MUTANTS = (
     ),
     Mutant(
         "every-stopped-role-is-given-up",
-        _GRACE,
+        _SUPERVISOR,
         "        hopeless = ended and all(",
         "        hopeless = True or all(",
         (f"{_OF_GRACE}::test_a_stopped_role_is_left_alone_while_others_may_go_on",),
@@ -440,7 +440,7 @@ MUTANTS = (
     ),
     Mutant(
         "who-answers-has-until-the-deadline",
-        _GRACE,
+        _SUPERVISOR,
         "        if any(self._has_waited(key, now, ANSWERING) for key in start):",
         "        if not roles:",
         (f"{_OF_GRACE}::test_a_start_in_which_all_roles_wait_for_each_other_ends_although_they_answer",),
@@ -449,7 +449,7 @@ MUTANTS = (
     ),
     Mutant(
         "frozen-with-its-launcher-is-stuck",
-        _GRACE,
+        _SUPERVISOR,
         "        self._forgive(now)\n",
         "",
         (f"{_OF_GRACE}::test_roles_that_were_held_up_with_their_launcher_have_time_to_answer",),
