@@ -13,6 +13,7 @@ import re
 import sys
 import sysconfig
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -32,8 +33,6 @@ from torch.distributed.rpc import api
 
 from reference.outcome import PeerLost, WorldError
 from reference.system import shutdown_listeners
-from reference.system.interrupts import SHORTEST, TimeLimit
-from reference.system.processes import WorkThread
 from reference.world.start import check_deadline
 
 # What all processes reach together: all have called `shutdown`; no program has an open call; all know that.
@@ -52,6 +51,57 @@ COUNT_SECONDS = 60.0
 FIRST_LOOK = 0.5
 # Seconds in which that count ends here if the process that is gone has only left before this one, as it may.
 GRACE = 2.0
+
+
+# The least number of seconds that a wait is given: RPC takes 0 for no limit.
+SHORTEST = 0.001
+
+
+class TimeLimit:
+    """Begins when it is made. ``reserve``: the last seconds, which waits for other processes leave alone."""
+
+    def __init__(self, seconds: float, reserve: float = 0.0) -> None:
+        self.seconds = seconds
+        self.reserve = reserve
+        self._due = time.monotonic() + seconds
+
+    def left(self) -> float:
+        """The seconds until the end, at least `SHORTEST`."""
+        return max(self._due - time.monotonic(), SHORTEST)
+
+    def left_to_wait(self) -> float:
+        """The seconds until the reserve begins, at least `SHORTEST`."""
+        return max(self._due - self.reserve - time.monotonic(), SHORTEST)
+
+    def over(self) -> bool:
+        """Whether the reserve has begun."""
+        return self.left_to_wait() == SHORTEST
+
+
+class WorkThread(threading.Thread):
+    """Begins when it is made. ``error``: what the work raised. ``daemon``: Python's end does not wait for it."""
+
+    def __init__(self, work: Callable[[], object], *, daemon: bool = True) -> None:
+        super().__init__(daemon=daemon)
+        self.work = work
+        self.error: Exception | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self.work()
+        except Exception as error:
+            self.error = error
+        finally:
+            del self.work  # who keeps the thread keeps nothing of the work alive
+
+    def ends_within(self, seconds: float) -> bool:
+        """Wait for the end of the work. Raises its error."""
+        self.join(seconds)
+        if self.error is not None:
+            raise self.error
+        return not self.is_alive()
+
 
 _one_at_a_time = threading.Lock()
 # The end of RPC in this process that an earlier shutdown could not wait for.

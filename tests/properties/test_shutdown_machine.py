@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from reference.outcome import PeerLost
-from reference.system import interrupts
 from reference.world import bounded_shutdown
 from tests.properties.properties import limit, machine
 from tests.support.simulated_rpc import Message, Network
@@ -90,7 +89,7 @@ class Shutdown(RuleBasedStateMachine):
         self.network = Network(self.simulation, list(names), bounded_shutdown)
         changed = dict.fromkeys(("_delete_all_user_and_unforked_owner_rrefs", "_count_together"), nothing)
         changed |= {"rpc": self.network.rpc(), "_get_current_rpc_agent": self.network.agent}
-        modules = (bounded_shutdown, interrupts, *self.network.modules.values())
+        modules = (bounded_shutdown, *self.network.modules.values())
         self.stack.enter_context(self.simulation.of(*modules, **changed))
         self.calling: set[str] = set()
         self.orders: dict[str, list[str]] = {name: [] for name in names}
@@ -112,7 +111,7 @@ class Shutdown(RuleBasedStateMachine):
                 self.calling.add(name)
                 self.network.rpc().rpc_sync(order, nothing)
                 self.calling.remove(name)
-        module.end_together(interrupts.TimeLimit(LIMIT, RESERVE))
+        module.end_together(module.TimeLimit(LIMIT, RESERVE))
 
     def working(self) -> list[str]:
         """The ranks that have not come, and do not wait for an answer."""

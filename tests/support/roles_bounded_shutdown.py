@@ -13,10 +13,8 @@ from typing import Any
 
 import torch.distributed.rpc as rpc
 
-from reference.system.interrupts import TimeLimit
-from reference.system.processes import WorkThread
 from reference.world import bounded_shutdown, shutdown
-from reference.world.bounded_shutdown import READY, here, losses_named, state
+from reference.world.bounded_shutdown import READY, TimeLimit, WorkThread, here, losses_named, state
 from reference.world.rpc_agent import LOCAL_OPTIONS, start_agent
 from tests.support import roles_shutdown as plays
 from tests.support.roles_plain import kill_oneself
