@@ -331,7 +331,7 @@ def end_together(limit: TimeLimit) -> None:
         here().released.set_result(None)
         _count_together(limit)
     except (PeerLost, TimeoutError) as error:
-        raise PeerLost(_give_up(error, limit)) from error
+        raise PeerLost(_give_up(error, limit)) from (error.__cause__ if isinstance(error, PeerLost) else error)
 
 
 def _meet(stage: str, limit: TimeLimit) -> None:
@@ -343,7 +343,7 @@ def _meet(stage: str, limit: TimeLimit) -> None:
     except RuntimeError as error:
         if _is_timeout(error):
             raise TimeoutError from error
-        lost = _gone(barrier.names[0], error)
+        raise PeerLost(_gone(barrier.names[0], error)) from error
     if lost is not None:
         raise PeerLost(lost)
 
@@ -431,7 +431,7 @@ def _missing(error: TimeoutError, limit: TimeLimit) -> str:
     answers = {own: state(), **call_all(here().names, state, (), seconds)}
     troubles = "; ".join(filter(None, (_trouble(name, answer, seconds) for name, answer in answers.items())))
     why = f"timed out after {limit.seconds:g} s" if limit.over() else "failed"
-    return f"{own}'s shutdown {why}: {troubles or error or 'the last process has come too late'}"
+    return f"{own}'s shutdown {why}: {troubles or str(error) or 'the last process has come too late'}"
 
 
 def _trouble(name: str, answer: State | RuntimeError, seconds: float) -> str:

@@ -247,6 +247,22 @@ def test_a_rank_that_was_told_of_a_loss_does_not_blame_the_one_that_told_it() ->
         world.teardown()
 
 
+def test_a_rank_that_comes_when_another_gives_up_is_not_missing() -> None:
+    world = Shutdown()
+    world.begin(ranks=2, one_never_comes=False, at_once=False)
+    try:
+        world.order("first", "come")
+        world.deliver_all(newest=False)
+        world.simulation.pass_time(LIMIT - RESERVE - 1)
+        world.order("second", "come")
+        world.simulation.pass_time(1)
+        world.deliver_all(newest=True)  # the question where it is before its own call
+        text = "first's shutdown timed out after 20 s: the last process has come too late"
+        assert [str(world.roles[name].error) for name in ("first", "second")] == [text] * 2
+    finally:
+        world.teardown()
+
+
 @pytest.mark.parametrize("killed", [False, True])
 def test_if_the_first_rank_is_stopped_one_that_has_left_is_named_besides(killed: bool) -> None:
     """Found by a nightly: the third rank heard of the second's death, and ended before the fourth came."""
