@@ -21,8 +21,7 @@ class PlanError(OneLine, ValueError):
 # `faults.leaks.report`. A plan may name them; a sweep leaves them out.
 INTERNAL = (
     "torch.distributed.rpc.",
-    "reference.world.shutdown_barrier:",
-    "reference.world.shutdown_barrier:",
+    "reference.world.bounded_shutdown:",
     "faults.leaks:",
 )
 

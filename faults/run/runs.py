@@ -27,9 +27,10 @@ from reference.outcome import Outcome, Raised, Returned
 from reference.trace.case import Case
 from reference.trace.trace import Trace
 from reference.verify.verify import changes, judge, prove
-from reference.world import grace, start
+from reference.world import start
 from reference.world.launcher import launch
 from reference.world.start import LONGEST
+from reference.world.supervisor import GRACE
 
 start.also_preloaded.append(hook.__name__)  # `scope` makes every role import it
 
@@ -67,7 +68,7 @@ def at_work(plan: Plan, place: Path, roles: Sequence[str], *, record: bool) -> I
     with ExitStack() as stack:
         arguments: dict[str, Any] = {"before": partial(hook.install, place, record=record)}
         if lasting(plan):  # a role that a `Pause` stopped goes on later, so the launcher has to wait longer for it
-            arguments["grace"] = min(grace.SECONDS + lasting(plan), start.LONGEST)
+            arguments["grace"] = min(GRACE + lasting(plan), start.LONGEST)
         if plan.at("network"):
             stack.enter_context(network.Network(roles, place, plan))
             arguments["options"] = network.Network.options

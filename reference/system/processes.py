@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
@@ -59,28 +58,3 @@ def result_of(future: Future[Result]) -> Result:
     """Wait for a future, and return its result or raise its exception."""
     wait_until(lambda step: future.done() or wait([future], step).done)  # one that is cancelled may never be notified
     return future.result()
-
-
-class WorkThread(threading.Thread):
-    """Begins when it is made. ``error``: what the work raised."""
-
-    def __init__(self, work: Callable[[], object]) -> None:
-        super().__init__(daemon=True)
-        self.work = work
-        self.error: Exception | None = None
-        self.start()
-
-    def run(self) -> None:
-        try:
-            self.work()
-        except Exception as error:
-            self.error = error
-        finally:
-            del self.work  # who keeps the thread keeps nothing of the work alive
-
-    def ends_within(self, seconds: float) -> bool:
-        """Wait for the end of the work. Raises its error."""
-        self.join(seconds)
-        if self.error is not None:
-            raise self.error
-        return not self.is_alive()

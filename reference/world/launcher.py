@@ -16,11 +16,11 @@ from functools import partial
 from typing import Any
 
 from reference.outcome import WorldError
-from reference.world.grace import SECONDS
 from reference.world.role import RoleConfig
 from reference.world.role_handle import Progress, RoleHandle
 from reference.world.rpc_agent import chosen_options
 from reference.world.start import check, check_deadline, check_main, network, pickled, prepare_folder, start
+from reference.world.supervisor import GRACE
 from reference.world.world import Function, World, clean
 
 
@@ -34,7 +34,7 @@ def launch(
     threads: int = 1,
     folder: str | os.PathLike[str] | None = None,
     on_progress: Progress | None = None,
-    grace: float = SECONDS,
+    grace: float = GRACE,
     isolated: bool = False,
 ) -> World:
     """Start one process per role. The roles of a mapping play their functions; mere names wait for `World.call`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copyreg
 import ctypes
+import enum
 import io
 import multiprocessing.forkserver
 import os
@@ -22,7 +23,6 @@ import numpy as np
 import torch
 
 from reference.outcome import PeerLost, Raised
-from reference.world.shutdown_barrier import Phase
 
 # An array of at least as many bytes is a part of its own.
 LARGE = 1 << 16
@@ -87,54 +87,35 @@ def first_frame(kind: str, *content: object, attached: int = 0) -> bytes:
 
 
 class Messages:
-    """Collects bytes until they make whole messages."""
-
-    def __init__(self) -> None:
-        self._frames = Frames()
-        self._wanted = 0
-        self._content: list[Any] = []
-        self._attached: list[bytearray] = []
-
-    def add(self, chunk: bytes) -> Iterator[tuple[list[Any], list[bytearray]]]:
-        """Yield the content and the attached frames of every message that ``chunk`` completes."""
-        for frame in self._frames.add(chunk):
-            if self._wanted:
-                self._attached.append(frame)
-                self._wanted -= 1
-            else:
-                self._wanted, *self._content = loads(frame)
-                self._attached = []
-            if not self._wanted:
-                yield self._content, self._attached
-
-
-class Frames:
-    """Collects bytes until they make whole frames."""
+    """Collects bytes until they make whole messages, so that nobody waits for the rest of one."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
+        self._frames: list[bytearray] = []
 
-    def add(self, chunk: bytes) -> Iterator[bytearray]:
-        """Yield every frame that ``chunk`` completes."""
+    def add(self, chunk: bytes) -> Iterator[tuple[list[Any], list[bytearray]]]:
+        """Yield the content and the attached frames of every message that ``chunk`` completes."""
         self._bytes += chunk
-        while (bounds := self._bounds()) is not None and len(self._bytes) >= bounds[1]:
-            start, end = bounds
-            frame = bytearray(memoryview(self._bytes)[start:end])
-            del self._bytes[:end]
-            yield frame
+        while (frame := self._first_frame()) is not None:
+            self._frames.append(frame)
+            count, *content = loads(self._frames[0])
+            if len(self._frames) > count:
+                attached, self._frames = self._frames[1:], []
+                yield content, attached
 
-    def _bounds(self) -> tuple[int, int] | None:
-        """Where the first frame begins and ends; None until its length has come: 4 bytes, or -1 and 8 bytes."""
-        if len(self._bytes) < _SHORT.size:
+    def _first_frame(self) -> bytearray | None:
+        """Take out the first frame, if it is whole. Before it stands its length, in 4 bytes, or -1 and 8 bytes."""
+        for start, form in ((_SHORT.size, _SHORT), (_SHORT.size + _LONG.size, _LONG)):
+            if len(self._bytes) < start:
+                return None
+            (length,) = form.unpack_from(self._bytes, start - form.size)
+            if length >= 0:
+                break
+        if len(self._bytes) < start + length:
             return None
-        (length,) = _SHORT.unpack_from(self._bytes)
-        if length >= 0:
-            return _SHORT.size, _SHORT.size + length
-        start = _SHORT.size + _LONG.size
-        if len(self._bytes) < start:
-            return None
-        (length,) = _LONG.unpack_from(self._bytes, _SHORT.size)
-        return start, start + length
+        frame = self._bytes[start : start + length]
+        del self._bytes[: start + length]
+        return frame
 
 
 _PR_SET_PDEATHSIG = 1
@@ -170,11 +151,21 @@ def raised(error: BaseException) -> Raised:
     return Raised(name, message, text)
 
 
-class Link:
-    """Sends reports to the launcher from any thread; one background thread listens to it.
+class Phase(enum.StrEnum):
+    """The phases up to `FINISHED` are reported by the role itself; its launcher sets the others."""
 
-    Phases: ``starting``, ``joining`` (the start of RPC), ``running``, ``finished`` (only the common shutdown is left).
-    """
+    STARTING = enum.auto()  # the process imports the launching script
+    JOINING = enum.auto()  # the role starts RPC
+    RUNNING = enum.auto()  # the role plays its function
+    FINISHED = enum.auto()  # the function has returned, and only the common shutdown is left
+    TOLD = enum.auto()  # the role was told that another role is lost
+    SILENT = enum.auto()  # the role's pipe is closed: it reports nothing more
+    GIVEN_UP = enum.auto()  # the role is ended before its deadline
+    ENDED = enum.auto()
+
+
+class Link:
+    """Sends reports to the launcher from any thread; one background thread listens to it."""
 
     def __init__(self, pipe: connection.Connection, launcher: int) -> None:
         self.calls: queue.SimpleQueue[Any] = queue.SimpleQueue()

@@ -26,9 +26,8 @@ import torch.distributed.rpc as rpc
 from reference.outcome import Exited, Outcome, Raised, Returned, WorldError
 from reference.system import files, interrupts, network_namespace
 from reference.training.rng import seed_for
-from reference.world.link import Link, die_with_parent, first_frame, loads, parts, raised
+from reference.world.link import Link, Phase, die_with_parent, first_frame, loads, parts, raised
 from reference.world.rpc_agent import listen_on_loopback, start_agent
-from reference.world.shutdown_barrier import Phase
 
 _begun: list[bool] = []
 

@@ -17,9 +17,8 @@ from typing import Any
 from reference.outcome import Exited, Killed, Outcome, Overdue, Returned, WorldError
 from reference.system.processes import state_of
 from reference.world import link
-from reference.world.link import Messages, raised
+from reference.world.link import Messages, Phase, raised
 from reference.world.role import STACKS_SIGNAL
-from reference.world.shutdown_barrier import Phase
 
 # Seconds that an overdue role has to write its stacks; then it is killed without them.
 STACKS_SECONDS = 2.0

@@ -8,8 +8,7 @@ from typing import Any
 
 from reference.outcome import WorldError
 from reference.system.text import shown
-from reference.world import shutdown_barrier
-from reference.world.bounded_shutdown import shutdown
+from reference.world.bounded_shutdown import losses_named, shutdown
 from reference.world.role import prepare_process
 from reference.world.rpc_agent import chosen_options, listen_on_loopback, listen_towards, start_agent
 from reference.world.start import check
@@ -52,7 +51,7 @@ def run_rank(
     if before is not None:
         before(name)
     start_agent(name, rank, size, "env://", backend, chosen_options(roles, name, backend, options))
-    with shutdown_barrier.losses_named():
+    with losses_named():
         value = roles[name]()
     shutdown(timeout=deadline)
     return name, value

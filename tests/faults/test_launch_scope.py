@@ -14,8 +14,8 @@ from faults.ledger.run_files import MARK
 from faults.plan import Plan, PlanError
 from faults.run.runs import check_roles, prepared, scope
 from faults.testing.active_plan import merge_launch_arguments
-from reference.world.grace import SECONDS
 from reference.world.start import check_deadline
+from reference.world.supervisor import GRACE
 
 PLAN = Plan.parse("seed=3; Duplicate site=shop:pay")
 
@@ -60,7 +60,7 @@ def test_a_name_that_is_no_role_is_refused(text: str) -> None:
 def test_roles_that_the_plan_stops_are_waited_for(tmp_path: Path) -> None:
     """The launcher waits as long as the pauses last before it takes roles for stuck."""
     with scope(Plan.parse("Pause role=a at=up@a seconds=25"), tmp_path) as arguments:
-        assert arguments["grace"] == SECONDS + 25
+        assert arguments["grace"] == GRACE + 25
 
 
 def test_a_grace_of_days_can_be_launched(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_a_grace_of_days_can_be_launched(tmp_path: Path) -> None:
         check_deadline(arguments["grace"])
 
 
-@pytest.mark.parametrize(("own", "found"), [(5, SECONDS + 25), (50, 50)])
+@pytest.mark.parametrize(("own", "found"), [(5, GRACE + 25), (50, 50)])
 def test_a_test_that_gives_a_grace_waits_for_the_plans_pauses_too(own: float, found: float, tmp_path: Path) -> None:
     with scope(Plan.parse("Pause role=a at=up@a seconds=25"), tmp_path) as arguments:
         assert merge_launch_arguments({"grace": own}, arguments)["grace"] == found

@@ -5,101 +5,186 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _SUPERVISOR, _ROLE = "reference/world/supervisor.py", "reference/world/role.py"
-_GRACE, _OF_GRACE = "reference/world/grace.py", "tests/reference/test_grace.py"
+_OF_GRACE = "tests/reference/test_grace.py"
 _WORLD, _EARLY = "tests/reference/test_world.py", "tests/reference/test_startup_errors.py"
 _ENDS = f"{_WORLD}::test_every_end_has_its_outcome_and_survivors_hear_of_it"
 _NAMESPACES, _ISOLATION = "reference/system/network_namespace.py", "tests/reference/test_isolation.py"
 _COMMANDS = f"{_ISOLATION}::test_the_commands_of_tutorials_isolate_every_world"
 _KILLED = f"{_ENDS}[kill_oneself-outcome5-a was killed by SIGKILL]"
 
-_BARRIER, _COMMON, _BOUNDED = (
-    f"reference/world/{name}.py" for name in ("shutdown_barrier", "common_shutdown", "bounded_shutdown")
+_BOUNDED, _OF_ENDS = "reference/world/bounded_shutdown.py", "tests/reference/test_bounded_shutdown.py"
+_DIES_COUNTED = f"{_OF_ENDS}::TestMissing::test_a_role_that_dies_in_the_last_count_is_named_soon"
+_DIES = (
+    f"{_OF_ENDS}::TestMissing::test_a_role_that_dies_when_all_have_come_is_named_at_once"
+    "[die_before_the_open_calls_have_ended]"
 )
-_COUNT = "reference/world/common_shutdown.py"
-_COUNTED = "self._comes(self._no_open_call) and self._all_say(IDLE) and self._all_say(READY)"
-_OF_ENDS = "tests/reference/test_bounded_shutdown.py"
-_DIES = f"{_OF_ENDS}::TestMissing::test_a_role_that_dies_when_all_have_come_is_named_soon[die_before_the_last_count]"
 
 MUTANTS = (
     Mutant(
         "barrier-of-the-names",
-        _BARRIER,
+        _BOUNDED,
         "is not agent.store:",
         "is not rpc.api._ALL_WORKER_NAMES:",
         (f"{_OF_ENDS}::TestHealthy::test_a_role_alone_ends",),
         "a rank that has come while another one still starts is forgotten there",
-        also=((_BARRIER, "[(agent.store, ", "[(rpc.api._ALL_WORKER_NAMES, "),),
+        also=((_BOUNDED, "[(agent.store, ", "[(rpc.api._ALL_WORKER_NAMES, "),),
     ),
     Mutant(
         "first-rank-watches-nobody",
-        _BARRIER,
-        "        for name in [] if begun else self.names[1:]:",
-        "        for name in [] if begun else self.names[:0]:",
+        _BOUNDED,
+        "self.names[1:] if rpc",
+        "self.names[:0] if rpc",
         (f"{_OF_ENDS}::TestMissing::test_a_role_that_was_killed_before_is_named_at_once[c]",),
         "a death is noticed only at the limit of the shutdown",
         waits=True,
     ),
     Mutant(
+        "nobody-watches-the-first-rank",
+        _BOUNDED,
+        "else self.names[:1]",
+        "else self.names[:0]",
+        (f"{_OF_ENDS}::TestMissing::test_a_role_that_dies_while_the_others_wait_for_calls_is_named_at_once[a-c]",),
+        "while calls are open, the death of the first rank is noticed only at the limit of the shutdown",
+        waits=True,
+    ),
+    Mutant(
         "giving-up-is-not-told",
-        _BARRIER,
-        """    inform(barrier.news or f"{own}'s {why}", limit.left() / 2, last=[each.name for each in absent])""",
-        "    pass",
+        _BOUNDED,
+        "        _inform(text, limit.left() / 2)",
+        "        pass",
         (f"{_OF_ENDS}::TestMissing::test_a_role_that_never_comes_is_named_with_its_place[b]",),
         "a role that comes later waits for roles that have given it up",
         waits=True,
     ),
     Mutant(
         "who-was-told-leaves-silently",
-        _BARRIER,
-        "    inform(barrier.news or f",
-        "    barrier.news or inform(f",
+        _BOUNDED,
+        "    if isinstance(error, TimeoutError) or own",
+        '    if (isinstance(error, TimeoutError) and f"{own}\'s" in text) or own',
         (f"{_OF_ENDS}::TestMissing::test_a_role_that_was_told_of_another_one_passes_it_on_before_it_leaves",),
         "a role that was given up hears only that another one, which knew why, is gone",
         waits=True,
     ),
     Mutant(
+        "asks-who-has-told-and-left",
+        _BOUNDED,
+        "            lost = here().lost or rpc.rpc_sync(first",
+        "            lost = rpc.rpc_sync(first",
+        (
+            "tests/properties/test_shutdown_machine.py::"
+            "test_a_rank_that_was_told_of_a_loss_does_not_blame_the_one_that_told_it",
+        ),
+        "a rank whose call is cut off names the rank that told it of the loss, and has left since",
+    ),
+    Mutant(
+        "late-loss-counts",
+        _BOUNDED,
+        "[stage for stage in STAGES if self.missing[stage]]",
+        "list(STAGES)",
+        (f"{_OF_ENDS}::TestRanks::test_a_loss_after_all_are_ready_does_not_count",),
+        "an end after all ranks have reached the last stage is taken for a loss",
+    ),
+    Mutant(
         "last-calls-are-not-bound",
-        _COMMON,
-        "        if limit.over():",
-        "        if False:",
-        (f"{_OF_ENDS}::TestWork::test_a_call_that_is_never_answered_is_named_within_the_limit",),
-        "a call that is never answered holds the shutdown beyond its limit",
+        _BOUNDED,
+        "        if limit.over():\n            raise TimeoutError",
+        "        if False:\n            raise TimeoutError",
+        (f"{_OF_ENDS}::TestWork::test_a_call_that_is_never_answered_is_named_within_the_limit[ab]",),
+        "calls that are never answered hold the shutdown beyond its limit",
         hangs=True,
     ),
     Mutant(
-        "deaths-in-the-last-count-are-not-looked-for",
-        _COMMON,
-        "if each.gone\n    ]\n    text",
-        "if False\n    ]\n    text",
+        "released-when-all-have-come",
+        _BOUNDED,
+        "        _meet(CALLED, limit)\n",
+        "        _meet(CALLED, limit)\n        here().released.set_result(None)\n",
         (_DIES,),
         "a role that dies when all have come is noticed only at the limit",
         waits=True,
+        also=(
+            (_BOUNDED, "        here().released.set_result(None)\n        _count_together", "        _count_together"),
+        ),
     ),
     Mutant(
-        "own-questions-are-open-calls",
-        _COUNT,
-        "now if before is None else min(now, before)",
-        "now",
+        "watching-calls-are-open-calls",
+        _BOUNDED,
+        """["agent.client_active_calls"]) - own)""",
+        """["agent.client_active_calls"]))""",
         (f"{_OF_ENDS}::TestHealthy::test_answers_under_way_arrive",),
-        "the questions to the others are counted as calls of the program",
+        "the calls that watch the others are counted as calls of the program",
+    ),
+    Mutant(
+        "torchs-count-begins-at-once",
+        _BOUNDED,
+        "        _meet(IDLE, limit)\n        _meet(READY, limit)\n",
+        "",
+        (_DIES,),
+        "a role that dies leaves the others in torch's count, which cannot be ended",
+        waits=True,
+    ),
+    Mutant(
+        "the-last-count-has-the-whole-limit",
+        _BOUNDED,
+        "seconds=min(limit.left_to_wait(), COUNT_SECONDS)",
+        "seconds=limit.left_to_wait()",
+        (
+            f"{_OF_ENDS}::TestMissing::"
+            "test_a_role_that_is_stopped_in_the_last_count_is_named_within_the_counts_own_limit",
+        ),
+        "a role that is stopped in the last count is noticed only at the limit, under torchrun after an hour",
+        waits=True,
+    ),
+    Mutant(
+        "deaths-in-the-last-count-are-not-looked-for",
+        _BOUNDED,
+        "if isinstance(each, RuntimeError) and not _is_timeout(each)}",
+        "if False}",
+        (_DIES_COUNTED,),
+        "a role that dies in the last count is noticed only at the limit",
+        waits=True,
     ),
     Mutant(
         "a-thread-is-left-in-torchs-count",
-        _COUNT,
-        _COUNTED,
-        "True",
-        (_DIES,),
-        "a thread that waits inside torch outlives a failed shutdown, and can abort its process",
+        _BOUNDED,
+        "agent.store.set_timeout(timedelta(seconds=SHORTEST))",
+        "pass",
+        (_DIES_COUNTED,),
+        "a thread that waits inside torch outlives a failed shutdown, and holds the end of its process",
         waits=True,
-        also=((_COUNT, "self.store.set_timeout(timedelta(seconds=SHORTEST))", "pass"),),
+    ),
+    Mutant(
+        "given-up-hear-it-first",
+        _BOUNDED,
+        "    for names in ([first], others):",
+        "    for names in (others, [first]):",
+        (f"{_OF_ENDS}::TestMissing::test_a_role_that_was_given_up_leaves_when_all_others_know_why",),
+        "a rank that was given up leaves before the first rank knows why, which names its end as the cause",
+        waits=True,
+    ),
+    Mutant(
+        "without-a-last-wait-for-calls",
+        _BOUNDED,
+        "        _await_open_calls(limit)\n",
+        "",
+        (f"{_OF_ENDS}::TestHealthy::test_answers_under_way_arrive",),
+        "answers that are under way are lost",
+        also=((_BOUNDED, "        _count_together(limit)\n", ""),),
+    ),
+    Mutant(
+        "rrefs-are-not-deleted",
+        _BOUNDED,
+        "        _delete_all_user_and_unforked_owner_rrefs(timeout=timedelta(seconds=limit.left_to_wait() / 3))\n",
+        "",
+        (f"{_OF_ENDS}::TestHealthy::test_no_rref_is_left_and_a_run_under_faults_sees_the_shutdown",),
+        "RRefs outlive a graceful shutdown",
     ),
     Mutant(
         "a-callee-of-a-library-is-not-named",
         _BOUNDED,
-        "shutdown_barrier.place_in_program(frame) or _name_of(called)",
-        "shutdown_barrier.place_of(frame)",
+        "_place(frame) or _name_of(called)",
+        "_place(frame)",
         (f"{_OF_ENDS}::TestWork::test_a_function_that_does_not_end_is_named_and_can_be_waited_for",),
-        "the error names a line inside torch instead of the function that another role has called",
+        "the error does not name a function of a library that another role has called",
         waits=True,
     ),
     Mutant(
@@ -118,22 +203,6 @@ MUTANTS = (
         "",
         (f"{_OF_ENDS}::TestHealthy::test_no_rref_is_left_and_a_run_under_faults_sees_the_shutdown",),
         "a run under faults does not see this shutdown",
-    ),
-    Mutant(
-        "rrefs-are-not-deleted",
-        _COMMON,
-        "    _delete_all_user_and_unforked_owner_rrefs(timeout=timedelta(seconds=limit.left_to_wait() / 3))\n",
-        "",
-        (f"{_OF_ENDS}::TestHealthy::test_no_rref_is_left_and_a_run_under_faults_sees_the_shutdown",),
-        "RRefs outlive a graceful shutdown",
-    ),
-    Mutant(
-        "without-a-last-wait-for-calls",
-        _COUNT,
-        _COUNTED,
-        "False",
-        (f"{_OF_ENDS}::TestHealthy::test_answers_under_way_arrive",),
-        "answers that are under way are lost",
     ),
     Mutant(
         "not-killed-at-the-deadline",
@@ -252,12 +321,12 @@ MUTANTS = (
         "large arrays are sent twice: in the pickle, and as parts",
     ),
     Mutant(
-        "attached-frames-of-all-messages",
+        "frames-of-earlier-messages-stay",
         "reference/world/link.py",
-        "                self._attached = []\n            if",
-        "            if",
+        "attached, self._frames = self._frames[1:], []",
+        "attached = self._frames[1:]",
         ("tests/reference/test_frames.py::test_messages_arrive_in_any_pieces",),
-        "a message comes with the attached frames of those before it, too",
+        "a message comes again with every frame that follows it",
     ),
     Mutant(
         "one-seed-for-all",
@@ -318,39 +387,8 @@ MUTANTS = (
         "one run's limit stays for the next",
     ),
     Mutant(
-        "given-up-hear-it-with-the-others",
-        "reference/world/shutdown_barrier.py",
-        "    for names, share in ((early, 2 if late else 1), (late, 1)):",
-        "    for names, share in [(others, 1)]:",
-        (
-            "tests/reference/test_bounded_shutdown.py::TestMissing::"
-            "test_a_role_that_was_given_up_leaves_when_all_others_know_why",
-        ),
-        "a rank that was given up leaves before the others know why, and they name its end as the cause",
-        waits=True,
-    ),
-    Mutant(
-        "asks-who-has-told-and-left",
-        "reference/world/shutdown_barrier.py",
-        "            lost = barrier.lost or rpc.rpc_sync(first",
-        "            lost = rpc.rpc_sync(first",
-        (
-            "tests/properties/test_shutdown_machine.py::"
-            "test_a_rank_that_was_told_of_a_loss_does_not_blame_the_one_that_told_it",
-        ),
-        "a rank whose call is cut off names the rank that told it of the loss, and has left since",
-    ),
-    Mutant(
-        "late-loss-counts",
-        "reference/world/shutdown_barrier.py",
-        "            first = bool(self.missing) and self.lost is None",
-        "            first = self.lost is None",
-        ("tests/reference/test_shutdown_barrier.py::test_a_loss_after_the_last_rank_has_finished_does_not_count",),
-        "an end after all ranks have finished is taken for a loss",
-    ),
-    Mutant(
         "who-is-stuck-has-until-the-deadline",
-        _GRACE,
+        _SUPERVISOR,
         '        return f"was stuck: it did not hear that {role.news}"',
         '        return ""',
         (f"{_OF_GRACE}::test_a_role_that_is_stuck_does_not_hear_of_a_loss",),
@@ -359,7 +397,7 @@ MUTANTS = (
     ),
     Mutant(
         "all-stuck-have-until-the-deadline",
-        _GRACE,
+        _SUPERVISOR,
         '        return "was stuck in the start of RPC"',
         '        return ""',
         (f"{_OF_GRACE}::test_a_role_that_is_stuck_in_torchs_start_is_ended_and_says_where",),
@@ -368,7 +406,7 @@ MUTANTS = (
     ),
     Mutant(
         "who-waits-for-a-slow-start-is-stuck",
-        _GRACE,
+        _SUPERVISOR,
         "        if any(role not in late for role in joining):",
         "        if not roles:",
         (f"{_OF_GRACE}::test_a_starting_role_that_answers_is_not_stuck",),
@@ -376,7 +414,7 @@ MUTANTS = (
     ),
     Mutant(
         "who-prepares-is-stuck",
-        _GRACE,
+        _SUPERVISOR,
         "    if role.phase is Phase.JOINING and all(other.phase is not Phase.STARTING for other in roles):",
         "    if role.phase in (Phase.STARTING, Phase.JOINING):",
         (f"{_OF_GRACE}::test_a_role_that_has_not_begun_to_start_is_not_stuck_and_holds_up_no_other",),
@@ -384,7 +422,7 @@ MUTANTS = (
     ),
     Mutant(
         "stopped-have-until-the-deadline",
-        _GRACE,
+        _SUPERVISOR,
         "    stopped = is_stopped(role.pid) if",
         "    stopped = False if",
         (f"{_OF_GRACE}::test_a_stopped_role_is_ended_once_the_others_have_ended_or_wait",),
@@ -393,7 +431,7 @@ MUTANTS = (
     ),
     Mutant(
         "every-stopped-role-is-given-up",
-        _GRACE,
+        _SUPERVISOR,
         "        hopeless = ended and all(",
         "        hopeless = True or all(",
         (f"{_OF_GRACE}::test_a_stopped_role_is_left_alone_while_others_may_go_on",),
@@ -402,7 +440,7 @@ MUTANTS = (
     ),
     Mutant(
         "who-answers-has-until-the-deadline",
-        _GRACE,
+        _SUPERVISOR,
         "        if any(self._has_waited(key, now, ANSWERING) for key in start):",
         "        if not roles:",
         (f"{_OF_GRACE}::test_a_start_in_which_all_roles_wait_for_each_other_ends_although_they_answer",),
@@ -411,7 +449,7 @@ MUTANTS = (
     ),
     Mutant(
         "frozen-with-its-launcher-is-stuck",
-        _GRACE,
+        _SUPERVISOR,
         "        self._forgive(now)\n",
         "",
         (f"{_OF_GRACE}::test_roles_that_were_held_up_with_their_launcher_have_time_to_answer",),
@@ -476,8 +514,8 @@ MUTANTS = (
     Mutant(
         "a-pause-of-the-plan-is-given-up",
         "faults/run/runs.py",
-        '            arguments["grace"] = min(grace.SECONDS + lasting(plan), start.LONGEST)',
-        '            arguments["grace"] = grace.SECONDS',
+        '            arguments["grace"] = min(GRACE + lasting(plan), start.LONGEST)',
+        '            arguments["grace"] = GRACE',
         ("tests/faults/test_launch_scope.py::test_roles_that_the_plan_stops_are_waited_for",),
         "a role that the plan stops for longer than the grace is ended, and has hung",
     ),

@@ -1,4 +1,4 @@
-"""The wait for all ranks before the common shutdown, and the deaths during it: `shutdown_barrier` against a model.
+"""The stages of a common shutdown, and the deaths before and during it: `bounded_shutdown` against a model.
 
 Each rank has its own copy of the module, as a process of its own would. The test delivers every message, in any order,
 and ends and kills ranks meanwhile; only time passes no faster than the network delivers.
@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from reference.outcome import PeerLost
-from reference.system import interrupts
-from reference.world import shutdown_barrier
+from reference.world import bounded_shutdown
 from tests.properties.properties import limit, machine
 from tests.support.simulated_rpc import Message, Network
 from tests.support.simulated_threads import Simulation, Task
@@ -29,12 +28,12 @@ _MISSED = re.compile(r"(\w+) (?:has not called it|does not answer)")
 
 
 class Model:
-    """What docs/shutdown.md promises of the wait for all.
+    """What docs/shutdown.md promises of the way to the last count of open calls.
 
-    Nobody goes on before all have come. If all have come, all go on. A rank that was killed before ends all waits, and
-    so does one rank's limit. Then every rank that waits, comes later or fails by a call that was cut off names a rank
-    that was killed, or one that had not come at the end of a limit: never one that has only left after that. If the
-    first rank, which tells the others, is stopped, those that have left are named besides.
+    Nobody goes on before all have come. If all have come, and nobody is killed, all go on. A rank that was killed ends
+    all waits, and so does one rank's limit. Then every rank that waits, comes later or fails by a call that was cut off
+    names a rank that was killed, or one that had not come at the end of a limit: never one that has only left after
+    that. If the first rank, which tells the others, is stopped, those that have left are named besides.
     """
 
     def __init__(self, names: tuple[str, ...]) -> None:
@@ -69,7 +68,7 @@ class Model:
             return came
         if self.lost_at is None or NAMES[0] in self.stopped:  # which hears of losses, and tells the others
             return came + LIMIT
-        heard = max(came, self.lost_at) + shutdown_barrier.NEWS_SECONDS * bool(self.stopped)  # for their answers
+        heard = max(came, self.lost_at) + bounded_shutdown.NEWS_SECONDS * bool(self.stopped)  # for their answers
         return min(came + LIMIT, heard)
 
     def may_be_blamed(self, text: str, ended: set[str]) -> bool:
@@ -87,9 +86,10 @@ class Shutdown(RuleBasedStateMachine):
         self.stack, names = ExitStack(), NAMES[:ranks]
         self.model = Model(names)
         self.simulation = Simulation()
-        self.network = Network(self.simulation, list(names), shutdown_barrier)
-        changed = {"rpc": self.network.rpc(), "_get_current_rpc_agent": self.network.agent}
-        modules = (shutdown_barrier, interrupts, *self.network.modules.values())
+        self.network = Network(self.simulation, list(names), bounded_shutdown)
+        changed = dict.fromkeys(("_delete_all_user_and_unforked_owner_rrefs", "_count_together"), nothing)
+        changed |= {"rpc": self.network.rpc(), "_get_current_rpc_agent": self.network.agent}
+        modules = (bounded_shutdown, *self.network.modules.values())
         self.stack.enter_context(self.simulation.of(*modules, **changed))
         self.calling: set[str] = set()
         self.orders: dict[str, list[str]] = {name: [] for name in names}
@@ -101,7 +101,7 @@ class Shutdown(RuleBasedStateMachine):
         self.stack.close()
 
     def play(self, name: str) -> None:
-        """A rank's whole life: calls, then the wait for all."""
+        """A rank's whole life: calls, then the shutdown."""
         module, orders = self.network.modules[name], self.orders[name]
         with module.losses_named():
             while True:
@@ -111,7 +111,7 @@ class Shutdown(RuleBasedStateMachine):
                 self.calling.add(name)
                 self.network.rpc().rpc_sync(order, nothing)
                 self.calling.remove(name)
-        module.wait_for_all_ranks(interrupts.TimeLimit(LIMIT, RESERVE))
+        module.end_together(module.TimeLimit(LIMIT, RESERVE))
 
     def working(self) -> list[str]:
         """The ranks that have not come, and do not wait for an answer."""
@@ -228,7 +228,7 @@ class Shutdown(RuleBasedStateMachine):
                 assert self.model.may_be_blamed(str(role.error), self.network.ended), f"{name}: {role.error}"
 
 
-def nothing() -> None:
+def nothing(*args: object, **given: object) -> None:
     pass
 
 
@@ -243,6 +243,22 @@ def test_a_rank_that_was_told_of_a_loss_does_not_blame_the_one_that_told_it() ->
         world.order("second", "first")
         world.deliver_all(newest=False)
         assert str(world.roles["second"].error).startswith("first's shutdown timed out after 20 s: second has not")
+    finally:
+        world.teardown()
+
+
+def test_a_rank_that_comes_when_another_gives_up_is_not_missing() -> None:
+    world = Shutdown()
+    world.begin(ranks=2, one_never_comes=False, at_once=False)
+    try:
+        world.order("first", "come")
+        world.deliver_all(newest=False)
+        world.simulation.pass_time(LIMIT - RESERVE - 1)
+        world.order("second", "come")
+        world.simulation.pass_time(1)
+        world.deliver_all(newest=True)  # the question where it is before its own call
+        text = "first's shutdown timed out after 20 s: the last process has come too late"
+        assert [str(world.roles[name].error) for name in ("first", "second")] == [text] * 2
     finally:
         world.teardown()
 
@@ -262,7 +278,7 @@ def test_if_the_first_rank_is_stopped_one_that_has_left_is_named_besides(killed:
         world.order("fourth", "come")
         world.network.end("third", killed=killed)
         world.deliver_all_and_pass_time(LIMIT + 1, newest=False)
-        named = "first does not answer within 2.5 s; second is gone: EOF: .*; third is gone: EOF: "
+        named = "first does not answer within 1.0 s; second is gone: EOF: .*; third is gone: EOF: "
         assert re.search(named, str(world.roles["fourth"].error))
         world.every_end_is_the_right_one()
     finally:

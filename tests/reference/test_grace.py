@@ -18,8 +18,8 @@ import pytest
 
 from reference.outcome import Outcome, Overdue, PeerLost, Raised, Returned, WorldError
 from reference.world import World, launch
-from reference.world.grace import Grace
-from reference.world.shutdown_barrier import Phase
+from reference.world.link import Phase
+from reference.world.supervisor import Grace
 from tests.support import roles_grace, roles_plain
 
 # Far longer than any of these tests takes; a role that it ends is "overdue".
@@ -156,7 +156,7 @@ class Role:
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """``now`` is what the time is."""
     found = SimpleNamespace(now=0.0)
-    monkeypatch.setattr("reference.world.grace.time", SimpleNamespace(monotonic=lambda: found.now))
+    monkeypatch.setattr("reference.world.supervisor.time", SimpleNamespace(monotonic=lambda: found.now))
     return found
 
 

@@ -11,20 +11,17 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-import torch
 import torch.distributed.rpc as rpc
 
-from reference.system.interrupts import TimeLimit
-from reference.system.processes import WorkThread
-from reference.world import common_shutdown, shutdown, shutdown_barrier
-from reference.world.common_shutdown import READY, LastCount
+from reference.world import bounded_shutdown, shutdown
+from reference.world.bounded_shutdown import READY, TimeLimit, WorkThread, here, losses_named, state
 from reference.world.rpc_agent import LOCAL_OPTIONS, start_agent
 from tests.support import roles_shutdown as plays
 from tests.support.roles_plain import kill_oneself
 from tests.support.roles_rrefs import Seen, seen
 
 _gate = threading.Event()
-_lose = shutdown_barrier.lose
+_lose = bounded_shutdown.lose
 
 
 def end(timeout: float = 30, **arguments: Any) -> Seen:
@@ -55,7 +52,7 @@ def end_twice_at_once(peer: str) -> tuple[Seen, Seen]:
     found: list[Seen] = []
     thread = threading.Thread(target=lambda: found.append(end()))
     thread.start()
-    _await(lambda: shutdown_barrier.state().entered, "no shutdown has begun here")
+    _await(lambda: is_in_its_shutdown(), "no shutdown has begun here")
     refused = end()
     rpc.rpc_sync(peer, go_on)
     thread.join()
@@ -74,42 +71,46 @@ def wait_busily() -> None:
 
 def end_after_news(timeout: float = 30) -> Seen:
     """Work until the others have given this role up, and shut down then."""
-    assert shutdown_barrier.here().known.wait(20)
+    assert here().known.wait(20)
     return end(timeout)
 
 
 def end_with_late_news(timeout: float = 30) -> Seen:
     """Shut down where what another process tells of a failure comes late."""
-    shutdown_barrier.lose = _lose_late
+    bounded_shutdown.lose = _lose_late
     return end(timeout)
 
 
 def _lose_late(text: str) -> None:
     """Take in what another process tells when a loss is known here, or after 0.3 s."""
-    shutdown_barrier.here().known.wait(0.3)
+    here().known.wait(0.3)
     _lose(text)
 
 
 def end_while_the_given_up_wait(given_up: str, other: str, timeout: float) -> Seen:
     """Shut down, and tell ``given_up`` nothing before ``other``, which was told, has left, and before ``given_up`` has
     heard of a loss: if only of that one."""
-    original = shutdown_barrier.call_all
+    original = bounded_shutdown.call_all
 
     def call_all(names: Sequence[str], *rest: Any) -> dict[str, Any]:
-        if shutdown_barrier.lose in rest and given_up in names:
+        if bounded_shutdown.lose not in rest:
+            return original(names, *rest)
+        original([name for name in names if name != given_up], *rest)
+        if other in names:
             _await(lambda: rpc_fails(other), f"{other} has not left")
             seen(lambda: rpc.rpc_sync(given_up, knows_of_a_loss))  # it may have left by then
-        return original(names, *rest)
+            original([given_up], *rest)
+        return {}
 
-    shutdown_barrier.call_all = call_all  # type: ignore[assignment]
+    bounded_shutdown.call_all = call_all  # type: ignore[assignment]
     try:
         return end(timeout)
     finally:
-        shutdown_barrier.call_all = original
+        bounded_shutdown.call_all = original
 
 
 def knows_of_a_loss() -> bool:
-    return shutdown_barrier.here().known.wait(5)
+    return here().known.wait(5)
 
 
 def rpc_fails(peer: str) -> bool:
@@ -120,10 +121,20 @@ def go_on() -> None:
     _gate.set()
 
 
+def end_with_a_short_count(timeout: float = 30) -> Seen:
+    """Shut down, and wait in the last count for a second."""
+    bounded_shutdown.COUNT_SECONDS = 1.0
+    return end(timeout)
+
+
+def is_in_its_shutdown() -> bool:
+    return state()[0] != ""
+
+
 def end_after(*names: str, signal_to: int = 0, timeout: float = 30) -> Seen:
     """Shut down when these wait in their shutdown, and after a SIGKILL to the process ``signal_to``."""
     for name in names:
-        _await(lambda name=name: rpc.rpc_sync(name, shutdown_barrier.state).entered, f"{name} is not in its shutdown")  # type: ignore[misc]
+        _await(lambda name=name: rpc.rpc_sync(name, is_in_its_shutdown), f"{name} is not in its shutdown")  # type: ignore[misc]
     if signal_to:
         os.kill(signal_to, signal.SIGKILL)
     return end(timeout)
@@ -135,16 +146,41 @@ def _await(condition: Any, otherwise: str) -> None:
         assert time.monotonic() < due, otherwise
 
 
+def die_before_the_open_calls_have_ended() -> None:
+    """Die a moment after all have come."""
+
+    def die(timeout: timedelta) -> None:
+        time.sleep(0.3)
+        kill_oneself()
+
+    bounded_shutdown._delete_all_user_and_unforked_owner_rrefs = die
+    shutdown(30)
+
+
 def die_before_the_last_count() -> None:
-    """Die after the wait for the others, and before the last count of calls."""
-    common_shutdown._delete_all_user_and_unforked_owner_rrefs = lambda timeout: kill_oneself()  # type: ignore[assignment]
+    """Die when no process has an open call, and before all know that."""
+    meet = bounded_shutdown._meet
+    bounded_shutdown._meet = lambda stage, limit: kill_oneself() if stage == READY else meet(stage, limit)  # type: ignore[assignment]
     shutdown(30)
 
 
 def die_in_the_last_count() -> None:
-    """Die when no process has an open call, and before torch's own count of them."""
-    all_say = LastCount._all_say
-    LastCount._all_say = lambda self, what: kill_oneself() if what == READY else all_say(self, what)  # type: ignore[assignment, method-assign]
+    """Die when all others are in torch's count of open calls, or are about to enter it, and no call watches them."""
+
+    def die(limit: TimeLimit) -> None:
+        _await(lambda: rpc.rpc_sync(here().names[0], watches_nobody), "the first role watches this one")
+        kill_oneself()
+
+    bounded_shutdown._count_together = die
+    shutdown(30)
+
+
+def watches_nobody() -> bool:
+    return all(call.done() for call in here().watches)
+
+
+def stop_in_the_last_count() -> None:
+    bounded_shutdown._count_together = lambda limit: os.kill(os.getpid(), signal.SIGSTOP)  # type: ignore[assignment]
     shutdown(30)
 
 
@@ -155,7 +191,7 @@ def threads_left() -> list[str]:
 
 def forget_the_package() -> None:
     """Be a process in which this project is not installed."""
-    sys.modules["reference.world.shutdown_barrier"] = None  # type: ignore[assignment]
+    sys.modules["reference.world.bounded_shutdown"] = None  # type: ignore[assignment]
 
 
 def call_forever(peer: str) -> None:
@@ -183,50 +219,28 @@ def send_and_get_answers(peer: str, count: int) -> tuple[Seen, list[Any]]:
 
 def end_and_open_gate_later() -> Seen:
     """Let work under way end only when all have come to the shutdown and could have left it long ago."""
-    original = common_shutdown._delete_all_user_and_unforked_owner_rrefs
+    original = bounded_shutdown._delete_all_user_and_unforked_owner_rrefs
 
     def delete(timeout: timedelta) -> None:
         threading.Timer(0.3, plays._gate.set).start()
         original(timeout=timeout)
 
-    common_shutdown._delete_all_user_and_unforked_owner_rrefs = delete
+    bounded_shutdown._delete_all_user_and_unforked_owner_rrefs = delete
     try:
         return end()
     finally:
-        common_shutdown._delete_all_user_and_unforked_owner_rrefs = original
+        bounded_shutdown._delete_all_user_and_unforked_owner_rrefs = original
 
 
-class _WatchedAgent:
-    """The agent of this process, which notes how often it was asked for its open calls."""
-
-    def __init__(self) -> None:
-        self.agent: Any = rpc.api._get_current_rpc_agent()
-        self.looks = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.agent, name)
-
-    def get_debug_info(self) -> Any:
-        found = self.agent.get_debug_info()
-        self.looks += 1
-        return found
-
-
-def open_calls_while_asking(peer: str) -> int:
-    """How many open calls this role says that it has: one of its program, while three of its questions are open."""
-    calls = [rpc.rpc_async(peer, plays.work, (0,))]
-    agent = _WatchedAgent()
-    count = LastCount(agent, shutdown_barrier.here(), TimeLimit(20))
+def open_calls_while_watching(peer: str) -> int:
+    """How many open calls this first role says that it has: one of its program, while it watches its peer."""
+    call = rpc.rpc_async(peer, plays.work, (0,))
+    here().watch()
     try:
-        _await(lambda: agent.looks > 0, "the count has not begun")
-        calls += [rpc.rpc_async(peer, plays.work, (number,)) for number in (1, 2, 3)]
-        before = agent.looks
-        _await(lambda: agent.looks > before + 1, "the count does not go on")
-        return shutdown_barrier.state().open_calls
+        return here().look()
     finally:
-        count.give_up()
         rpc.rpc_sync(peer, open_gate)
-        torch.futures.wait_all(calls)
+        call.wait()
 
 
 def open_gate() -> None:
@@ -241,10 +255,22 @@ def call_builtin(peer: str, seconds: float) -> Seen:
 def open_gate_and_end(*names: str) -> tuple[list[int], Seen]:
     """Return (the work executed when all others already waited, the shutdown)."""
     for name in names:
-        _await(lambda name=name: rpc.rpc_sync(name, shutdown_barrier.state).entered, f"{name} is not in its shutdown")  # type: ignore[misc]
+        _await(lambda name=name: rpc.rpc_sync(name, is_in_its_shutdown), f"{name} is not in its shutdown")  # type: ignore[misc]
     before = plays.executed()
     plays._gate.set()
     return before, end()
+
+
+def play(peer: str = "", timeout: float = 20) -> Seen:
+    """Play a rank of torchrun: make a call that ends only with ``peer``, if there is one, and shut down."""
+
+    def act() -> None:
+        with losses_named():
+            if peer:
+                rpc.rpc_sync(peer, wait_busily)
+        shutdown(timeout)
+
+    return seen(act)
 
 
 def is_up() -> bool:
@@ -253,6 +279,6 @@ def is_up() -> bool:
 
 def barrier_outlives_the_start() -> bool:
     """Whether this process keeps its barrier when torch, late in its start, stores the names of all a second time."""
-    before = shutdown_barrier.here()
+    before = here()
     rpc.api._init_rpc_states(rpc.api._get_current_rpc_agent())
-    return shutdown_barrier.here() is before
+    return here() is before

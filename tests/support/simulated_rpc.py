@@ -59,7 +59,10 @@ class Network:
     def agent(self) -> Any:
         """What torch returns as the current agent."""
         infos = [SimpleNamespace(name=name, id=rank) for rank, name in enumerate(self.names)]
-        return SimpleNamespace(store=self, get_worker_infos=lambda: infos)
+        return SimpleNamespace(store=self, get_worker_infos=lambda: infos, get_debug_info=self._debug_info)
+
+    def _debug_info(self) -> dict[str, str]:
+        return {"agent.client_active_calls": str(sum(caller == self.simulation.owner for caller, *_ in self._open))}
 
     def call(self, to: str, function: Any, args: tuple[Any, ...] = (), timeout: float = 0) -> Call:
         caller, future = self.simulation.owner, Call()
