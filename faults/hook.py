@@ -37,7 +37,7 @@ from faults.inject.process import processes
 from faults.ledger.error_links import TEXT, first_line, links_of, to_json
 from faults.ledger.ledger import Ledger
 from faults.ledger.record import COMMAND, is_traced, read_plan
-from faults.ledger.stock import Stock, to_events
+from faults.ledger.snapshot import Snapshot, to_events
 from faults.plan.places import Moment
 from faults.plan.plan import Plan
 from faults.tracing import RELEASE, current_tracer
@@ -227,7 +227,7 @@ def _listen(announcer: Announcer, plan: Plan, ledger: Ledger, undo: ExitStack) -
     hooks: dict[str, Callable[..., None]] = {"_finalize_shutdown": _finalize}
     tracer = current_tracer()
     if tracer is not None:
-        hooks[RELEASE] = partial(_take_stock, tracer)
+        hooks[RELEASE] = partial(_take_snapshot, tracer)
         ledger.write("tracing")
     for name, act in hooks.items():
         original = getattr(api, name)
@@ -271,17 +271,17 @@ def _shutdown(original: Callable[..., None], *args: Any, **kwargs: Any) -> None:
     original(*args, **kwargs)
 
 
-def _take_stock(tracer: Tracer, original: Callable[..., None], ledger: Ledger, *args: Any) -> None:
+def _take_snapshot(tracer: Tracer, original: Callable[..., None], ledger: Ledger, *args: Any) -> None:
     """Record what this role holds when all roles have ended their work, and before torch frees it."""
     try:
-        tracer.stock_at_end(partial(_write_stock, ledger))
+        tracer.snapshot_at_end(partial(_write_snapshot, ledger))
     except Exception as error:  # the program has to shut down all the same
         ledger.write("untraced", error=first_line(error))
     original(*args)
 
 
-def _write_stock(ledger: Ledger, stock: Stock) -> None:
-    for event, fields in to_events(stock):
+def _write_snapshot(ledger: Ledger, snapshot: Snapshot) -> None:
+    for event, fields in to_events(snapshot):
         ledger.write(event, **fields)
 
 

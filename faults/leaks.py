@@ -16,7 +16,7 @@ from torch._C._distributed_rpc import _get_current_rpc_agent, _is_current_rpc_ag
 
 from faults.judge import holdings
 from faults.ledger.error_links import first_line
-from faults.ledger.stock import Stock
+from faults.ledger.snapshot import Snapshot
 from faults.tracing.tracer import TraceError, Tracer
 
 __all__ = ["Report", "TraceError", "report", "trace", "untrace"]
@@ -87,36 +87,36 @@ def report(timeout: float = 10.0) -> Report:
     first, silent = _ask_all(timeout)
     again, gone = _ask_all(timeout, list(first))
     silent.update(gone)
-    stocks = {role: stock for role, stock in again.items() if role not in silent}
+    snapshots = {role: snapshot for role, snapshot in again.items() if role not in silent}
     settled = _is_settled(first, again)
-    seen = [line for role in silent for line in holdings.last_seen(stocks, role)]
-    lost = holdings.leaks(stocks, ended=False, every=settled and not silent)
-    return Report(tuple(lost), tuple(holdings.everything(stocks)), tuple(seen), silent, settled)
+    seen = [line for role in silent for line in holdings.last_seen(snapshots, role)]
+    lost = holdings.leaks(snapshots, ended=False, every=settled and not silent)
+    return Report(tuple(lost), tuple(holdings.everything(snapshots)), tuple(seen), silent, settled)
 
 
-def _is_settled(first: dict[str, Stock], again: dict[str, Stock]) -> bool:
+def _is_settled(first: dict[str, Snapshot], again: dict[str, Snapshot]) -> bool:
     """Whether no role saw an event between its two answers, and no RRef was under way from one role to another."""
-    same = {role: stock.events for role, stock in first.items()} == {r: stock.events for r, stock in again.items()}
+    same = {role: each.events for role, each in first.items()} == {role: each.events for role, each in again.items()}
     return same and holdings.are_settled(again)
 
 
-def _ask_all(timeout: float, roles: list[str] | None = None) -> tuple[dict[str, Stock], dict[str, str]]:
-    """Return the stocks of the roles that answer, and why the others do not."""
+def _ask_all(timeout: float, roles: list[str] | None = None) -> tuple[dict[str, Snapshot], dict[str, str]]:
+    """Return the snapshots of the roles that answer, and why the others do not."""
     own = _get_current_rpc_agent().get_worker_info().name
     names = sorted(each.name for each in _get_current_rpc_agent().get_worker_infos()) if roles is None else roles
-    futures = {name: rpc.rpc_async(name, _stock, timeout=timeout) for name in names if name != own}
-    stocks, silent = {own: _stock()}, {}
+    futures = {name: rpc.rpc_async(name, _snapshot, timeout=timeout) for name in names if name != own}
+    snapshots, silent = {own: _snapshot()}, {}
     for name, future in futures.items():
         try:
-            stocks[name] = future.wait()
+            snapshots[name] = future.wait()
         except Exception as error:  # a role that is gone, or that has no such function
             silent[name] = first_line(error)
-    for name in [name for name, stock in stocks.items() if stock is None]:
+    for name in [name for name, snapshot in snapshots.items() if snapshot is None]:
         silent[name] = _UNTRACED
-        del stocks[name]
-    return {role: stock for role, stock in sorted(stocks.items()) if stock is not None}, silent
+        del snapshots[name]
+    return {role: snapshot for role, snapshot in sorted(snapshots.items()) if snapshot is not None}, silent
 
 
-def _stock() -> Stock | None:
-    """Take stock of this process; None if it does not trace."""
-    return None if Tracer.current is None else Tracer.current.stock()
+def _snapshot() -> Snapshot | None:
+    """Take a snapshot of this process; None if it does not trace."""
+    return None if Tracer.current is None else Tracer.current.snapshot()

@@ -31,7 +31,7 @@ from reference.exact.exactness import proven
 from reference.roles import Roles, numbered
 from reference.rpc.rounds import RoundFailed as RoundFailed
 from reference.rpc.rounds import Rounds
-from reference.trace.case import choice, number
+from reference.trace.case import choice_field, number_field
 from reference.trace.progress import log_step
 from reference.trace.trace import Recorder, Trace
 from reference.training.data import Batch, random_images
@@ -225,17 +225,17 @@ def roles(case: Case) -> Roles:
 class Case(ExactableCase):
     """The tutorial's numbers: ResNet50, 5 trainers, 6 rounds of 20 images of 64 × 64, 30 classes."""
 
-    steps: int = number(6, "rounds: updates of the model", at_least=1)
-    trainers: int = number(5, "trainers, and reports to a round", at_least=1, at_most=255, scales=True)
-    model: str = choice("resnet50", "convnet", "mlp", help="what is trained")
-    batch_size: int = number(20, "images of a trainer's batch", at_least=2, at_most=65536)
-    image_w: int = number(64, "width of an image in pixels", at_least=4, at_most=4096)
-    image_h: int = number(64, "height of an image in pixels", at_least=4, at_most=4096)
-    num_classes: int = number(30, "classes", at_least=2, at_most=65536)
-    lr: float = number(0.001, "learning rate of SGD", at_least=0.0)
-    momentum: float = number(0.9, "momentum of SGD", at_least=0.0)
-    accumulation: str = choice("rank", "arrival", help="in which order a round's gradients are added")
-    device: str = choice("cpu", "cuda", help="where trainers compute; the server stays on the CPU", result=False)
+    steps: int = number_field(6, "rounds: updates of the model", at_least=1)
+    trainers: int = number_field(5, "trainers, and reports to a round", at_least=1, at_most=255, scales=True)
+    model: str = choice_field("resnet50", "convnet", "mlp", help="what is trained")
+    batch_size: int = number_field(20, "images of a trainer's batch", at_least=2, at_most=65536)
+    image_w: int = number_field(64, "width of an image in pixels", at_least=4, at_most=4096)
+    image_h: int = number_field(64, "height of an image in pixels", at_least=4, at_most=4096)
+    num_classes: int = number_field(30, "classes", at_least=2, at_most=65536)
+    lr: float = number_field(0.001, "learning rate of SGD", at_least=0.0)
+    momentum: float = number_field(0.9, "momentum of SGD", at_least=0.0)
+    accumulation: str = choice_field("rank", "arrival", help="in which order a round's gradients are added")
+    device: str = choice_field("cpu", "cuda", help="where trainers compute; the server stays on the CPU", result=False)
 
     EXACT: ClassVar[Mapping[str, Any]] = {"dtype": "float64", "model": "mlp", "lr": 0.125, "momentum": 0.5} | {
         "steps": 3,

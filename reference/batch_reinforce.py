@@ -33,7 +33,7 @@ from reference import reinforce
 from reference.roles import Roles, numbered
 from reference.rpc.handle import Handle, handle_of
 from reference.rpc.rounds import RoundFailed, Rounds
-from reference.trace.case import flag, number, text
+from reference.trace.case import flag_field, number_field, text_field
 from reference.trace.trace import Recorder, Trace
 from reference.training import cartpole
 from reference.training.batch_episode import Game, ObserverRngs, SavedActions
@@ -224,15 +224,17 @@ def roles(case: Case) -> Roles:
 class Case(TrainingCase):
     """The tutorial's numbers; its main() tries 1 to 10 observers, and 2 are the fewest that make a batch."""
 
-    seed: int = number(543, "seed of every random draw", at_least=0, at_most=2**63 - 1)
-    steps: int = number(10, "episodes: updates of the policy", at_least=1, at_most=9999)
-    observers: int = number(2, "observers, each with an environment of its own", at_least=1, at_most=255, scales=True)
-    batch: bool = flag(True, "one forward pass for all observers' states; otherwise one per observer")
-    n_steps: int = number(500, "steps of every observer in an episode", at_least=1, at_most=65536)
-    env: str = text("CartPole-v1", "gymnasium's name of the environment")
-    gamma: float = number(1.0, "discount factor of rewards", at_least=0.0, at_most=1.0)
-    lr: float = number(0.01, "learning rate of Adam", at_least=0.0)
-    dropout: float = number(0.6, "probability that a hidden unit is dropped", at_least=0.0, at_most=0.99)
+    seed: int = number_field(543, "seed of every random draw", at_least=0, at_most=2**63 - 1)
+    steps: int = number_field(10, "episodes: updates of the policy", at_least=1, at_most=9999)
+    observers: int = number_field(
+        2, "observers, each with an environment of its own", at_least=1, at_most=255, scales=True
+    )
+    batch: bool = flag_field(True, "one forward pass for all observers' states; otherwise one per observer")
+    n_steps: int = number_field(500, "steps of every observer in an episode", at_least=1, at_most=65536)
+    env: str = text_field("CartPole-v1", "gymnasium's name of the environment")
+    gamma: float = number_field(1.0, "discount factor of rewards", at_least=0.0, at_most=1.0)
+    lr: float = number_field(0.01, "learning rate of Adam", at_least=0.0)
+    dropout: float = number_field(0.6, "probability that a hidden unit is dropped", at_least=0.0, at_most=0.99)
 
     def validate(self) -> None:
         cartpole.require_environment(self, self.env)

@@ -27,7 +27,7 @@ from torch.distributed.rpc import RRef
 
 from reference.exact.exactness import proven
 from reference.roles import Roles, numbered
-from reference.trace.case import choice, number
+from reference.trace.case import choice_field, number_field
 from reference.trace.trace import Recorder, Trace
 from reference.training.placement import one_thread
 from reference.training.rng import generator
@@ -144,11 +144,11 @@ def roles(case: Case) -> Roles:
 class Case(ExactableCase):
     """Five steps over 3 × 3 parameters; the talk names SGD and no sizes."""
 
-    steps: int = number(5, "number of optimizer steps in each context", at_least=1)
-    side: int = number(3, "rows and columns of both parameters", at_least=1, at_most=4096)
-    contexts: int = number(2, "number of autograd contexts open at once", at_least=1, at_most=16)
-    lr: float = number(0.05, "learning rate of SGD", at_least=0.0)
-    arithmetic: str = choice("natural", "exact", help="exact: no sum rounds, by small integers and powers of two")
+    steps: int = number_field(5, "number of optimizer steps in each context", at_least=1)
+    side: int = number_field(3, "rows and columns of both parameters", at_least=1, at_most=4096)
+    contexts: int = number_field(2, "number of autograd contexts open at once", at_least=1, at_most=16)
+    lr: float = number_field(0.05, "learning rate of SGD", at_least=0.0)
+    arithmetic: str = choice_field("natural", "exact", help="exact: no sum rounds, by small integers and powers of two")
 
     EXACT: ClassVar[Mapping[str, Any]] = {"dtype": "float64", "lr": 0.125}
 

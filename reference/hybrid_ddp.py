@@ -39,7 +39,7 @@ from reference.roles import Roles, numbered
 from reference.rpc.ddp import backward, mean, mean_in_rank_order, mean_of_allreduce, process_group
 from reference.rpc.rounds import RoundFailed, Rounds
 from reference.rpc.timeouts import rpc_timeout
-from reference.trace.case import choice, number
+from reference.trace.case import choice_field, number_field
 from reference.trace.trace import Recorder, Trace
 from reference.training.models import voting_bags
 from reference.training.placement import one_thread
@@ -238,16 +238,16 @@ def roles(case: Case) -> Roles:
 class Case(ExactableCase):
     """The talk names no sizes; these are small."""
 
-    steps: int = number(20, "updates of the model", at_least=1)
-    trainers: int = number(2, "trainers, each with a replica of the dense part", at_least=1, at_most=15, scales=True)
-    rows: int = number(100, "rows of the embedding table", at_least=1, at_most=2**24)
-    dim: int = number(16, "numbers of a row", at_least=1, at_most=65536)
-    hidden: int = number(16, "units of the dense part's hidden layer", at_least=1, at_most=65536)
-    num_classes: int = number(8, "classes", at_least=2, at_most=65536)
-    batch_size: int = number(32, "bags of a trainer's batch", at_least=1, at_most=65536)
-    bag: int = number(5, "rows that are summed for one example", at_least=1, at_most=1024)
-    lr: float = number(0.05, "learning rate of SGD", at_least=0.0)
-    accumulation: str = choice("rank", "allreduce", help="how DDP adds the dense gradients")
+    steps: int = number_field(20, "updates of the model", at_least=1)
+    trainers: int = number_field(2, "trainers, each with a dense replica", at_least=1, at_most=15, scales=True)
+    rows: int = number_field(100, "rows of the embedding table", at_least=1, at_most=2**24)
+    dim: int = number_field(16, "numbers of a row", at_least=1, at_most=65536)
+    hidden: int = number_field(16, "units of the dense part's hidden layer", at_least=1, at_most=65536)
+    num_classes: int = number_field(8, "classes", at_least=2, at_most=65536)
+    batch_size: int = number_field(32, "bags of a trainer's batch", at_least=1, at_most=65536)
+    bag: int = number_field(5, "rows that are summed for one example", at_least=1, at_most=1024)
+    lr: float = number_field(0.05, "learning rate of SGD", at_least=0.0)
+    accumulation: str = choice_field("rank", "allreduce", help="how DDP adds the dense gradients")
 
     EXACT: ClassVar[Mapping[str, Any]] = {"dtype": "float64", "lr": 0.5, "steps": 3, "trainers": 4} | {
         "batch_size": 4,

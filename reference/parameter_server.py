@@ -33,7 +33,7 @@ from reference.exact.exactness import proven
 from reference.exact.worker_orders import require_exact_in_any_order
 from reference.roles import Roles, numbered
 from reference.rpc.worker_calls import WorkerCalls
-from reference.trace.case import choice, number
+from reference.trace.case import choice_field, number_field
 from reference.trace.trace import Recorder, Trace, TraceError
 from reference.training.data import Batch, linear_batches
 from reference.training.placement import one_thread
@@ -217,14 +217,14 @@ def roles(case: Case) -> Roles:
 class Case(ExactableCase):
     """The seed's sizes: nn.Linear(10, 1), batches of 5, SGD with 0.01, one worker; it makes a single update."""
 
-    steps: int = number(100, "number of updates that each worker sends", at_least=1)
-    workers: int = number(1, "number of workers", at_least=1, at_most=255, scales=True)
-    batch_size: int = number(5, "number of rows in a batch", at_least=1, at_most=65536)
-    inputs: int = number(10, "number of features in the model's input", at_least=1, at_most=65536)
-    outputs: int = number(1, "number of features in the model's output", at_least=1, at_most=65536)
-    lr: float = number(0.01, "learning rate of SGD", at_least=0.0)
-    staleness: int = number(1, "own updates that a worker's weights may lack; 0: it waits", at_least=0, at_most=1)
-    device: str = choice("cpu", "cuda", help="device of the workers; the server stays on the CPU", result=False)
+    steps: int = number_field(100, "number of updates that each worker sends", at_least=1)
+    workers: int = number_field(1, "number of workers", at_least=1, at_most=255, scales=True)
+    batch_size: int = number_field(5, "number of rows in a batch", at_least=1, at_most=65536)
+    inputs: int = number_field(10, "number of features in the model's input", at_least=1, at_most=65536)
+    outputs: int = number_field(1, "number of features in the model's output", at_least=1, at_most=65536)
+    lr: float = number_field(0.01, "learning rate of SGD", at_least=0.0)
+    staleness: int = number_field(1, "own updates that a worker's weights may lack; 0: it waits", at_least=0, at_most=1)
+    device: str = choice_field("cpu", "cuda", help="device of the workers; the server stays on the CPU", result=False)
 
     EXACT: ClassVar[Mapping[str, Any]] = {"dtype": "float64", "lr": 0.125}
 

@@ -26,7 +26,7 @@ from torch.distributed.rpc import RRef
 from reference.exact.exactness import proven
 from reference.roles import Roles, numbered
 from reference.rpc.shard import Named, Shard, joined, on_cpu
-from reference.trace.case import choice, number
+from reference.trace.case import choice_field, number_field
 from reference.trace.trace import Recorder, Trace, gradients_of, parameters_of
 from reference.training.data import Batch, random_images
 from reference.training.gradients import weighted_sum
@@ -223,21 +223,21 @@ def record(
 class Case(ExactableCase):
     """The tutorial's numbers: 3 batches of 120 images of 128 × 128, 1000 classes; it tries 1, 2, 4 and 8 splits."""
 
-    steps: int = number(3, "number of batches, each with one optimizer step", at_least=1)
-    num_split: int = number(4, "number of micro-batches in a batch", at_least=1, at_most=1024)
-    model: str = choice("resnet50", "mlp", help="the model that is cut in two")
-    batch_size: int = number(120, "number of images in a batch", at_least=1, at_most=65536)
-    image_w: int = number(128, "width of an image in pixels", at_least=1, at_most=4096)
-    image_h: int = number(128, "height of an image in pixels", at_least=1, at_most=4096)
-    num_classes: int = number(1000, "number of classes", at_least=2, at_most=65536)
-    depth: int = number(1, "number of linear layers in each half of the mlp", at_least=1, at_most=64)
-    width: int = number(8, "number of units in the mlp's hidden layers", at_least=1, at_most=65536)
-    lr: float = number(0.05, "learning rate of SGD", at_least=0.0)
-    rpc_threads: int = number(128, "number of RPC threads in each process", at_least=2, at_most=2048, result=False)
-    device: str = choice(
+    steps: int = number_field(3, "number of batches, each with one optimizer step", at_least=1)
+    num_split: int = number_field(4, "number of micro-batches in a batch", at_least=1, at_most=1024)
+    model: str = choice_field("resnet50", "mlp", help="the model that is cut in two")
+    batch_size: int = number_field(120, "number of images in a batch", at_least=1, at_most=65536)
+    image_w: int = number_field(128, "width of an image in pixels", at_least=1, at_most=4096)
+    image_h: int = number_field(128, "height of an image in pixels", at_least=1, at_most=4096)
+    num_classes: int = number_field(1000, "number of classes", at_least=2, at_most=65536)
+    depth: int = number_field(1, "number of linear layers in each half of the mlp", at_least=1, at_most=64)
+    width: int = number_field(8, "number of units in the mlp's hidden layers", at_least=1, at_most=65536)
+    lr: float = number_field(0.05, "learning rate of SGD", at_least=0.0)
+    rpc_threads: int = number_field(128, "RPC threads in each process", at_least=2, at_most=2048, result=False)
+    device: str = choice_field(
         "cpu", "cuda", help="device of the shards: cuda uses two GPUs if there are two, otherwise one", result=False
     )
-    transfer: str = choice(
+    transfer: str = choice_field(
         "cpu",
         "direct",
         help="how tensors go from shard to shard: through the CPU, or directly from GPU to GPU",

@@ -30,7 +30,7 @@ from torch.distributed.rpc import RRef
 from reference.roles import Roles, numbered
 from reference.rpc.remote_method import _call_method
 from reference.rpc.waiting import Liveness
-from reference.trace.case import number, text
+from reference.trace.case import number_field, text_field
 from reference.trace.trace import Recorder, Trace
 from reference.training import cartpole
 from reference.training.cartpole import Record
@@ -209,15 +209,15 @@ def roles(case: Case) -> Roles:
 class Case(TrainingCase):
     """The tutorial's numbers, except its 10 steps: with those every reward is 10, and nothing is learnt (S0.13)."""
 
-    steps: int = number(100, "number of episodes, each with one update of the policy", at_least=1, at_most=9999)
-    observers: int = number(
+    steps: int = number_field(100, "number of episodes, each with one update of the policy", at_least=1, at_most=9999)
+    observers: int = number_field(
         1, "number of observers, each with its own environment", at_least=1, at_most=255, scales=True
     )
-    n_steps: int = number(500, "the most steps of an episode", at_least=1, at_most=65536)
-    env: str = text("CartPole-v1", "name of the gymnasium environment")
-    gamma: float = number(0.99, "discount factor of rewards", at_least=0.0, at_most=1.0)
-    lr: float = number(0.01, "learning rate of Adam", at_least=0.0)
-    dropout: float = number(0.6, "probability that a hidden unit is dropped", at_least=0.0, at_most=0.99)
+    n_steps: int = number_field(500, "the most steps of an episode", at_least=1, at_most=65536)
+    env: str = text_field("CartPole-v1", "name of the gymnasium environment")
+    gamma: float = number_field(0.99, "discount factor of rewards", at_least=0.0, at_most=1.0)
+    lr: float = number_field(0.01, "learning rate of Adam", at_least=0.0)
+    dropout: float = number_field(0.6, "probability that a hidden unit is dropped", at_least=0.0, at_most=0.99)
 
     def validate(self) -> None:
         cartpole.require_environment(self, self.env)

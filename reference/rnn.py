@@ -32,12 +32,11 @@ from torch import nn, optim
 from torch.distributed.optim import DistributedOptimizer
 from torch.distributed.rpc import RRef
 
-import reference.trace.case
 from reference.roles import Roles, serve
 from reference.rpc.remote_method import _remote_method
 from reference.rpc.timeouts import rpc_timeout
 from reference.system.text import shown
-from reference.trace.case import number
+from reference.trace.case import number_field, text_field
 from reference.trace.trace import Recorder, Trace
 from reference.training.data import Corpus, read_text
 from reference.training.placement import one_thread
@@ -213,19 +212,17 @@ def roles(case: Case) -> Roles:
 class Case(TrainingCase):
     """The tutorial's numbers: 10 epochs of 5 batches, 3 sequences of 5 tokens, 4 layers of 3 cells."""
 
-    steps: int = number(50, "number of optimizer steps; published: 10 epochs", at_least=1)
-    batches: int = number(5, "number of batches in an epoch", at_least=1, at_most=2**20)
-    text: str = reference.trace.case.text(
-        "", "file whose bytes are the tokens; empty: the package's own text", result=False
-    )
-    text_sha256: str = reference.trace.case.text("", "SHA-256 of these bytes; empty: any bytes")
-    sequence: int = number(5, "number of tokens in a sequence", at_least=1, at_most=1024)
-    batch_size: int = number(3, "number of sequences in a batch", at_least=1, at_most=1024)
-    ninp: int = number(2, "size of a token's embedding", at_least=1, at_most=4096)
-    nhid: int = number(3, "number of cells in a layer of the LSTM", at_least=1, at_most=4096)
-    nlayers: int = number(4, "number of layers of the LSTM", at_least=1, at_most=64)
-    dropout: float = number(0.5, "share of the values that dropout sets to zero", at_least=0.0, at_most=1.0)
-    lr: float = number(0.05, "learning rate of SGD", at_least=0.0)
+    steps: int = number_field(50, "number of optimizer steps; published: 10 epochs", at_least=1)
+    batches: int = number_field(5, "number of batches in an epoch", at_least=1, at_most=2**20)
+    text: str = text_field("", "file whose bytes are the tokens; empty: the package's own text", result=False)
+    text_sha256: str = text_field("", "SHA-256 of these bytes; empty: any bytes")
+    sequence: int = number_field(5, "number of tokens in a sequence", at_least=1, at_most=1024)
+    batch_size: int = number_field(3, "number of sequences in a batch", at_least=1, at_most=1024)
+    ninp: int = number_field(2, "size of a token's embedding", at_least=1, at_most=4096)
+    nhid: int = number_field(3, "number of cells in a layer of the LSTM", at_least=1, at_most=4096)
+    nlayers: int = number_field(4, "number of layers of the LSTM", at_least=1, at_most=64)
+    dropout: float = number_field(0.5, "share of the values that dropout sets to zero", at_least=0.0, at_most=1.0)
+    lr: float = number_field(0.05, "learning rate of SGD", at_least=0.0)
 
     def validate(self) -> None:
         text = self.read()

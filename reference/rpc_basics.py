@@ -22,7 +22,7 @@ import torch.distributed.rpc as rpc
 
 from reference.roles import Roles
 from reference.trace.case import Case as BaseCase
-from reference.trace.case import number
+from reference.trace.case import number_field
 from reference.trace.trace import Recorder, Trace
 from reference.training.placement import one_thread
 from reference.training.rng import generator, seed_for
@@ -162,7 +162,7 @@ def roles(case: Case) -> Roles:
 class Case(BaseCase):
     """One step of 3 × 3 tensors, the seed's own size."""
 
-    size: int = number(3, "rows and columns of every tensor", at_least=1, at_most=4096)
+    size: int = number_field(3, "rows and columns of every tensor", at_least=1, at_most=4096)
 
 
 # --- The twin: the same in one process -------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from torch.distributed.rpc import RRef
 from reference.roles import Roles, serve
 from reference.rpc.traffic import Traffic, traffic
 from reference.trace.case import Case as BaseCase
-from reference.trace.case import number
+from reference.trace.case import number_field
 from reference.trace.trace import Recorder, Trace
 from reference.training.placement import one_thread
 from reference.training.rng import generator
@@ -179,8 +179,8 @@ def roles(case: Case) -> Roles:
 class Case(BaseCase):
     """Three steps of 1 MiB; the talk names no sizes."""
 
-    steps: int = number(3, "number of times that data flows", at_least=1)
-    side: int = number(512, "rows and columns of the payload, in float32", at_least=128, at_most=16384)
+    steps: int = number_field(3, "number of times that data flows", at_least=1)
+    side: int = number_field(512, "rows and columns of the payload, in float32", at_least=128, at_most=16384)
 
 
 # --- The twin: the same in one process -------------------------------------------------------------------------------

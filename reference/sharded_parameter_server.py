@@ -29,7 +29,7 @@ from reference import batch_parameter_server
 from reference.batch_parameter_server import BatchUpdateParameterServer, RoundFailed, initial_model, trainer_names
 from reference.roles import Roles, numbered
 from reference.system.text import cause_of
-from reference.trace.case import choice, number
+from reference.trace.case import choice_field, number_field
 from reference.trace.progress import log_step
 from reference.trace.trace import Recorder, Trace
 from reference.training.models import PARAMETERS
@@ -182,11 +182,11 @@ def roles(case: Case) -> Roles:
 class Case(batch_parameter_server.Case):
     """ResNet50 over 2 servers, 3 trainers, 3 rounds of 4 images of 64 × 64; the talk names no numbers."""
 
-    steps: int = number(3, "number of rounds, each with one update of the model", at_least=1)
-    servers: int = number(2, "number of servers, each with a shard", at_least=1, at_most=max(PARAMETERS.values()))
-    trainers: int = number(3, "number of trainers, and of reports to a round", at_least=1, at_most=255, scales=True)
-    batch_size: int = number(4, "number of images in a trainer's batch", at_least=2, at_most=65536)
-    accumulation: str = choice("rank", help="in which order a round's gradients are added")
+    steps: int = number_field(3, "number of rounds, each with one update of the model", at_least=1)
+    servers: int = number_field(2, "number of servers, each with a shard", at_least=1, at_most=max(PARAMETERS.values()))
+    trainers: int = number_field(3, "trainers, and reports to a round", at_least=1, at_most=255, scales=True)
+    batch_size: int = number_field(4, "number of images in a trainer's batch", at_least=2, at_most=65536)
+    accumulation: str = choice_field("rank", help="in which order a round's gradients are added")
 
     def validate(self) -> None:
         super().validate()

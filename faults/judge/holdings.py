@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from faults.ledger.ledger import Event, Timeline
-from faults.ledger.stock import FUNCTION, GLOBAL, TRACED, VALUE, Entered, Held, Ident, Sent, Stock, from_events
+from faults.ledger.snapshot import FUNCTION, GLOBAL, TRACED, VALUE, Entered, Held, Ident, Sent, Snapshot, from_events
 
 # The ids of a group of RRefs that are named.
 NAMED = 5
@@ -28,12 +28,12 @@ _GOT = {"argument": "an argument", "answer": "in an answer", "fetched": "where i
 class Names:
     """The names of workers and of the lines where RRefs were made."""
 
-    def __init__(self, stocks: Mapping[str, Stock]) -> None:
-        self._roles = {stock.worker: role for role, stock in stocks.items()}
+    def __init__(self, snapshots: Mapping[str, Snapshot]) -> None:
+        self._roles = {snapshot.worker: role for role, snapshot in snapshots.items()}
         self._made = {
-            (stock.worker, number): made.line
-            for stock in stocks.values()
-            for made in stock.made
+            (snapshot.worker, number): made.line
+            for snapshot in snapshots.values()
+            for made in snapshot.made
             for number in made.numbers
         }
 
@@ -75,20 +75,20 @@ def context(role: str, each: Entered) -> str:
 
 _EVENTS = ("start", "held", "made", "context", TRACED)
 
-Stocks = Mapping[str, Stock]
+Snapshots = Mapping[str, Snapshot]
 
 
-def taken(timeline: Timeline) -> list[dict[str, Stock]]:
+def taken(timeline: Timeline) -> list[dict[str, Snapshot]]:
     """Return what the roles of each world held when they had ended their work. Raises ValueError: no role wrote it."""
-    worlds: dict[tuple[str, int], dict[str, Stock]] = {}
+    worlds: dict[tuple[str, int], dict[str, Snapshot]] = {}
     for role in timeline.roles:
-        for world, stock in _of_role(role, timeline):
-            worlds.setdefault(world, {})[role] = stock
+        for world, snapshot in _of_role(role, timeline):
+            worlds.setdefault(world, {})[role] = snapshot
     return list(worlds.values())
 
 
-def _of_role(role: str, timeline: Timeline) -> Iterator[tuple[tuple[str, int], Stock]]:
-    """Yield each stock of a role with its world: where that world met, and which of those that met there it is."""
+def _of_role(role: str, timeline: Timeline) -> Iterator[tuple[tuple[str, int], Snapshot]]:
+    """Yield each snapshot of a role with its world: where that world met, and which of those that met there it is."""
     lives: list[str] = []
     open_events: dict[int, list[Event]] = {}
     world: dict[int, tuple[str, int]] = {}
@@ -106,22 +106,22 @@ def _of_role(role: str, timeline: Timeline) -> Iterator[tuple[tuple[str, int], S
 
 def of_timeline(timeline: Timeline) -> tuple[list[str], list[str]]:
     """Return the leaks of a run that traced RRefs and autograd contexts, and notes: what was held to the end, but is no
-    leak, and whose stock is missing.
+    leak, and whose snapshot is missing.
 
     Raises ValueError: the ledgers hold what no role writes.
     """
     found: list[str] = []
     notes = [f"what {role} held is not known: {why}" for role, why in _missing(timeline).items()]
-    for stocks in taken(timeline):
-        ups = (event for event in timeline.of("up") if event.role in stocks)
+    for snapshots in taken(timeline):
+        ups = (event for event in timeline.of("up") if event.role in snapshots)
         workers = {name for event in ups for name in event.details.get("workers") or ()}
-        found += leaks(stocks, ended=True, every=workers == set(stocks) and are_settled(stocks))
-        notes += [f"held to the end: {each}" for each in kept(stocks)]
+        found += leaks(snapshots, ended=True, every=workers == set(snapshots) and are_settled(snapshots))
+        notes += [f"held to the end: {each}" for each in kept(snapshots)]
     return found, notes
 
 
 def _missing(timeline: Timeline) -> dict[str, str]:
-    """Return the roles that began to trace more often than they took stock, each with the reason."""
+    """Return the roles that began to trace more often than they took a snapshot, each with the reason."""
     missing: dict[str, str] = {}
     for role in timeline.roles:
         own = [each for each in timeline.of("tracing", TRACED, "untraced") if each.role == role]
@@ -131,62 +131,62 @@ def _missing(timeline: Timeline) -> dict[str, str]:
     return missing
 
 
-def leaks(stocks: Stocks, *, ended: bool, every: bool) -> list[str]:
-    """Name what has leaked. ``ended``: the roles have ended their work; ``every``: the stock of every role is there,
+def leaks(snapshots: Snapshots, *, ended: bool, every: bool) -> list[str]:
+    """Name what has leaked. ``ended``: the roles have ended their work; ``every``: the snapshot of every role is there,
     and nothing happened to RRefs meanwhile. Otherwise nothing can be said about values of RRefs."""
-    rooted, names = _rooted(stocks), Names(stocks)
+    rooted, names = _rooted(snapshots), Names(snapshots)
     found = []
-    for role, stock in stocks.items():
-        for held in stock.held:
+    for role, snapshot in snapshots.items():
+        for held in snapshot.held:
             if every and held.root == VALUE and rooted.isdisjoint(held.of):
                 found.append(f"{names.told(role, held)}, and no variable of any role leads there")
             elif held.root == GLOBAL and held.idle and ended:
                 found.append(
                     f"{names.told(role, held)}, and {role} has got another there since it last used {it(held)}"
                 )
-        found += [context(role, each) for each in stock.contexts if ended or each.abandoned]
+        found += [context(role, each) for each in snapshot.contexts if ended or each.abandoned]
     return found
 
 
-def are_settled(stocks: Stocks) -> bool:
+def are_settled(snapshots: Snapshots) -> bool:
     """Whether no RRef is on its way from one of these roles to another: as many were received as sent."""
-    return sum(each.pickled for each in stocks.values()) == sum(each.unpickled for each in stocks.values())
+    return sum(each.pickled for each in snapshots.values()) == sum(each.unpickled for each in snapshots.values())
 
 
-def kept(stocks: Stocks) -> list[str]:
+def kept(snapshots: Snapshots) -> list[str]:
     """Name what variables hold, but is no leak for certain: RRefs of globals, and idle ones of running functions."""
-    names = Names(stocks)
+    names = Names(snapshots)
     return [
         names.told(role, held)
-        for role, stock in stocks.items()
-        for held in stock.held
+        for role, snapshot in snapshots.items()
+        for held in snapshot.held
         if (held.root == GLOBAL and not held.idle) or (held.root == FUNCTION and held.idle)
     ]
 
 
-def everything(stocks: Stocks) -> list[str]:
+def everything(snapshots: Snapshots) -> list[str]:
     """Name all RRefs that are held, and all contexts that are open."""
-    names = Names(stocks)
-    found = [names.told(role, held) for role, stock in stocks.items() for held in stock.held]
-    return found + [context(role, each) for role, stock in stocks.items() for each in stock.contexts]
+    names = Names(snapshots)
+    found = [names.told(role, held) for role, snapshot in snapshots.items() for held in snapshot.held]
+    return found + [context(role, each) for role, snapshot in snapshots.items() for each in snapshot.contexts]
 
 
-def last_seen(stocks: Stocks, silent: str) -> list[str]:
+def last_seen(snapshots: Snapshots, silent: str) -> list[str]:
     """Name the RRefs that other roles sent to a role which does not answer. It may hold them, or not."""
-    names = Names(stocks)
+    names = Names(snapshots)
     return [
         f"{group(sent.rrefs)}, {names.made_by(sent.rrefs)}: last seen when {role} sent {it(sent)} to {silent} "
         f"at {sent.line or NO_LINE}"
-        for role, stock in stocks.items()
-        for sent in stock.sent
+        for role, snapshot in snapshots.items()
+        for sent in snapshot.sent
         if sent.to == silent
     ]
 
 
-def _rooted(stocks: Stocks) -> set[Ident]:
+def _rooted(snapshots: Snapshots) -> set[Ident]:
     """Return the RRefs to which variables lead, directly or through values of other RRefs, and those that may be in use
     or on their way out: something unseen holds them, or no role does, but a value still lives."""
-    every = [held for stock in stocks.values() for held in stock.held]
+    every = [held for snapshot in snapshots.values() for held in snapshot.held]
     found = {rref for held in every if held.root != VALUE for rref in held.rrefs}
     found |= {rref for held in every for rref in held.of} - {rref for held in every for rref in held.rrefs}
     size = -1

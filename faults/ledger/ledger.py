@@ -7,7 +7,7 @@ torn. Each line names the ``process`` that wrote it, because several may play on
 - ``up``: RPC has started; ``step``: the role has logged this step, up to 10,000; ``shutdown``: its shutdown begins;
   ``left``: what is left behind at that shutdown.
 - ``tracing``: RRefs and autograd contexts are traced. ``held``, ``made``, ``context``, then ``traced``: what it
-  holds when all roles have ended their work (`faults.ledger.stock`); ``untraced``: why that could not be found out.
+  holds when all roles have ended their work (`faults.ledger.snapshot`); ``untraced``: why that could not be found out.
 - ``planned``: a fault of the plan that this role may fire. ``fired``: it did. ``effective``: its effect was seen.
 - ``invoke``, then ``ok``, ``fail`` (it certainly did not succeed) or ``info`` (it may have executed): calls, at the
   caller.

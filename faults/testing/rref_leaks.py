@@ -15,7 +15,7 @@ import torch.distributed.rpc as rpc
 from torch.distributed.rpc import api
 
 from faults.judge import holdings
-from faults.ledger.stock import Stock, from_events, to_events
+from faults.ledger.snapshot import Snapshot, from_events, to_events
 from faults.tracing import RELEASE, current_tracer
 from faults.tracing.tracer import Tracer
 from reference.outcome import Returned
@@ -72,23 +72,25 @@ def start_names(folder: str | None, role: str) -> None:
         setattr(api, RELEASE, partial(_write, getattr(api, RELEASE), _file_of_names(folder, role)))
 
 
-def stock(since: int) -> Stock | None:
+def snapshot(since: int) -> Snapshot | None:
     """Return what this role got since this event and holds; None if it does not trace."""
-    return None if Tracer.current is None else Tracer.current.stock(since)
+    return None if Tracer.current is None else Tracer.current.snapshot(since)
 
 
-def named_holders(stocks: Mapping[str, Stock | None], kinds: Collection[str]) -> list[tuple[str, str]]:
+def named_holders(snapshots: Mapping[str, Snapshot | None], kinds: Collection[str]) -> list[tuple[str, str]]:
     """Return kind and text of everything of these kinds that the roles hold."""
-    known = {role: each for role, each in stocks.items() if each is not None}
+    known = {role: each for role, each in snapshots.items() if each is not None}
     return [each for each in map(_of_kind, holdings.everything(known)) if each[0] in kinds]
 
 
 def names_at_end(folder: str, roles: Collection[str]) -> list[tuple[str, str]]:
     """Return kind and text of what leaked in a world whose roles have all returned."""
     files = {role: _file_of_names(folder, role) for role in roles}
-    stocks = {role: from_events(role, json.loads(place.read_text())) for role, place in files.items() if place.exists()}
-    every = len(stocks) == len(files) and holdings.are_settled(stocks)
-    return list(map(_of_kind, holdings.leaks(stocks, ended=True, every=every)))
+    snapshots = {
+        role: from_events(role, json.loads(place.read_text())) for role, place in files.items() if place.exists()
+    }
+    every = len(snapshots) == len(files) and holdings.are_settled(snapshots)
+    return list(map(_of_kind, holdings.leaks(snapshots, ended=True, every=every)))
 
 
 def _of_kind(text: str) -> tuple[str, str]:
@@ -97,7 +99,7 @@ def _of_kind(text: str) -> tuple[str, str]:
 
 def _write(original: Callable[..., None], place: Path, *arguments: Any) -> None:
     assert Tracer.current is not None
-    Tracer.current.stock_at_end(lambda stock: place.write_text(json.dumps(list(to_events(stock)))))
+    Tracer.current.snapshot_at_end(lambda snapshot: place.write_text(json.dumps(list(to_events(snapshot)))))
     original(*arguments)
 
 
@@ -163,8 +165,8 @@ class Kept:
 
     def _named(self, kinds: Collection[str]) -> list[tuple[str, str]]:
         """Name what the roles hold since `begin`."""
-        stocks = self._run({role: partial(stock, self._seen.get(role, 0)) for role in self.world.pids})
-        return named_holders(stocks or {}, kinds)
+        snapshots = self._run({role: partial(snapshot, self._seen.get(role, 0)) for role in self.world.pids})
+        return named_holders(snapshots or {}, kinds)
 
     def _more(self, after: Counts) -> list[tuple[str, str]]:
         found = []

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from faults.ledger.stock import FUNCTION, GLOBAL, UNSEEN, VALUE, Ident
+from faults.ledger.snapshot import FUNCTION, GLOBAL, UNSEEN, VALUE, Ident
 from faults.tracing.user_frames import is_faults, is_library, is_users
 
 # A search ends after so many objects; what it has not found by then is held by something unseen.
@@ -34,7 +34,7 @@ _PLAIN = {type(None), bool, int, float, complex, str, bytes}
 
 @dataclass(frozen=True)
 class Holder:
-    """What keeps an object alive, as `faults.ledger.stock.Held` says it."""
+    """What keeps an object alive, as `faults.ledger.snapshot.Held` says it."""
 
     root: str
     by: str

@@ -19,7 +19,7 @@ from typing import Any
 from torch.distributed.rpc import rref_proxy
 
 from faults.inject.call.delivery import deliver
-from faults.ledger.stock import Ident
+from faults.ledger.snapshot import Ident
 from faults.tracing.user_frames import Line, here, line_of
 
 _ID = re.compile(r"created_on=(\d+), local_id=(\d+)")

@@ -1,4 +1,4 @@
-"""Trace the RRefs and autograd contexts of this process, and take stock of what it holds."""
+"""Trace the RRefs and autograd contexts of this process, and take a snapshot of what it holds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from torch._C._distributed_rpc import _get_current_rpc_agent
 from torch.distributed.rpc import api
 
-from faults.ledger.stock import Entered, Held, Ident, Made, Sent, Stock
+from faults.ledger.snapshot import Entered, Held, Ident, Made, Sent, Snapshot
 from faults.plan.plan import PlanError
 from faults.tracing import hooks
 from faults.tracing.holders import holders
@@ -18,7 +18,7 @@ from faults.tracing.hooks import Contexts
 from faults.tracing.rrefs import Known, RRefs
 from faults.tracing.user_frames import Line, line_of, text_of
 
-# How long a role waits until the others have taken stock, too (seconds). A role that does not trace never does.
+# How long a role waits until the others have taken a snapshot, too (seconds). A role that does not trace never does.
 TOGETHER_SECONDS = 20.0
 
 
@@ -54,15 +54,15 @@ class Tracer:
             cls.current._undo.close()
             cls.current = None
 
-    def stock(self, since: int = 0) -> Stock:
-        """Take stock of what this process holds. RPC is up. It first collects garbage.
+    def snapshot(self, since: int = 0) -> Snapshot:
+        """Take a snapshot of what this process holds. RPC is up. It first collects garbage.
 
-        ``since``: leave out what this process had got when it had seen so many events (`Stock.events`).
+        ``since``: leave out what this process had got when it had seen so many events (`Snapshot.events`).
         """
         gc.collect()
         own = _get_current_rpc_agent().get_worker_info()
         rrefs = self.rrefs
-        return Stock(
+        return Snapshot(
             own.name,
             own.id,
             rrefs.events,
@@ -74,11 +74,11 @@ class Tracer:
             sent=self._sent(),
         )
 
-    def stock_at_end(self, record: Callable[[Stock], object]) -> None:
-        """Take stock when all roles have ended their work, and record it. Return when all have done so, because a role
-        that goes on frees what others hold. The program has to shut down even if this fails."""
+    def snapshot_at_end(self, record: Callable[[Snapshot], object]) -> None:
+        """Take a snapshot when all roles have ended their work, and record it. Return when all have done so, because a
+        role that goes on frees what others hold. The program has to shut down even if this fails."""
         try:
-            record(self.stock())
+            record(self.snapshot())
         finally:
             with suppress(Exception):  # a role is gone, or does not trace
                 api._all_gather(None, timeout=TOGETHER_SECONDS)

@@ -1,8 +1,8 @@
 """Prove every operation of a twin exact, so that any order of its sums, with FMA or without, gives the same bits.
 
 Every number is a whole multiple of its tensor's unit, a power of two. A sum of terms is exact in every order if the sum
-of their sizes is below 2**53 units: then every partial sum is a whole number of units that float64 holds. `Exactly`
-checks this for each operation of the twin when it runs: forward pass, loss, backward pass, optimizer.
+of their sizes is below 2**53 units: then every partial sum is a whole number of units that float64 holds.
+`ExactnessProof` checks this for each operation of the twin when it runs: forward pass, loss, backward pass, optimizer.
 
 A sum can go on from operation to operation: over the parts of a batch, over trainers, from outputs to a loss. It counts
 as one sum. The sizes of its terms are kept with the storage of the result, because a partial result may be small only
@@ -56,7 +56,7 @@ def _form(func: Any) -> _Form:
     return _Form(func, name, RULES.get(name) or RULES.get(name.removesuffix("_")), view, writes)
 
 
-class Exactly(TorchDispatchMode):
+class ExactnessProof(TorchDispatchMode):
     """In this block every operation of this thread is proved exact, or refused with `NotExact`."""
 
     @classmethod
@@ -160,7 +160,7 @@ def proven(twin: Twin) -> Twin:
     def proving(case: Case, replay: Trace | None = None) -> Trace:
         if not case.is_exact:
             return twin(case, replay)
-        with Exactly():
+        with ExactnessProof():
             return twin(case, replay)
 
     return proving

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from reference.explain.scenes import Part, Scene
+from reference.explain.step_models import Part, StepModel
 from reference.trace.names import own_name, place_of
 from reference.trace.trace import Named, Trace
 
@@ -144,7 +144,7 @@ class View:
     yours: Named
     twin: Trace
     first: str
-    scene: Scene | None
+    step_model: StepModel | None
 
     @property
     def case(self) -> Any:
@@ -202,16 +202,16 @@ class View:
     @cached_property
     def parts(self) -> dict[str, Part]:
         """The parts of this step, at the parameters that they are taken at."""
-        assert self.scene is not None
-        return {name: part for name in self.scene.names(self.step) if (part := self.part(name)) is not None}
+        assert self.step_model is not None
+        return {name: part for name in self.step_model.names(self.step) if (part := self.part(name)) is not None}
 
     def part(self, name: str, *, batch: Any = None, parameters: int | None = None) -> Part | None:
         """One part, of another batch or at the parameters before another step; None if there are none."""
-        assert self.scene is not None
-        found = self.scene.batch(name, self.step) if batch is None else batch
-        step = self.scene.taken_at(self.step) if parameters is None else parameters
-        at = self.scene.parameters(step, name)
-        return None if found is None or not at else self.scene.part(name, at, found, self.step)
+        assert self.step_model is not None
+        found = self.step_model.batch(name, self.step) if batch is None else batch
+        step = self.step_model.taken_at(self.step) if parameters is None else parameters
+        at = self.step_model.parameters(step, name)
+        return None if found is None or not at else self.step_model.part(name, at, found, self.step)
 
     def from_parts(
         self, combine: Callable[[list[torch.Tensor]], torch.Tensor | None], parts: dict[str, Part]
@@ -219,13 +219,13 @@ class View:
         """The candidate whose losses are the parts' own, and whose gradients ``combine`` makes of the parts'."""
 
         def candidate(name: str) -> torch.Tensor | None:
-            assert self.scene is not None
+            assert self.step_model is not None
             own = own_name(name)
             if self.stage == "loss":
                 return parts[own][0] if own in parts else None
             if self.stage != "gradient":
                 return None
-            only, key = self.scene.model_name(own)
+            only, key = self.step_model.model_name(own)
             if only is not None:
                 return parts[only][1].get(key) if only in parts else None
             found = [gradients[key] for _, gradients in parts.values() if key in gradients]
@@ -235,9 +235,9 @@ class View:
 
     def usual(self, tensors: list[torch.Tensor]) -> torch.Tensor:
         """Combine the parts of a gradient as the reference does."""
-        assert self.scene is not None
+        assert self.step_model is not None
         found = total(tensors)
-        return found / self.scene.divisor if self.scene.divisor > 1 else found
+        return found / self.step_model.divisor if self.step_model.divisor > 1 else found
 
 
 def total(tensors: list[torch.Tensor]) -> torch.Tensor:

@@ -19,7 +19,7 @@ from reference.explain.mistakes import (
     reward_mistakes,
     tensor_mistakes,
 )
-from reference.explain.scenes import scene_of
+from reference.explain.step_models import step_model_of
 from reference.trace.names import counted_from_one, in_causal_order, place_of, structure
 from reference.trace.trace import Named, Trace, ulps
 
@@ -32,7 +32,7 @@ def hypotheses(view: View) -> Iterator[Hypothesis]:
     yield from factor_mistakes(view)
     if view.stage == "loss":
         yield from reward_mistakes(view)
-    if view.scene is not None and view.stage in ("loss", "gradient"):
+    if view.step_model is not None and view.stage in ("loss", "gradient"):
         yield from part_mistakes(view)
         yield from data_mistakes(view)
     yield from precision_mistakes(view)
@@ -66,7 +66,7 @@ def explain(yours: Named, twin: Trace) -> Explanation:
     first = next((n for n in differing if twin.case.is_exact or not close(both[n], twin.tensors[n])), None)
     if first is None:
         return Explanation("structure" if lines else "rounding", [*lines, _rounding(differing, names)])
-    cause, found = _cause(View(both, twin, first, scene_of(twin)))
+    cause, found = _cause(View(both, twin, first, step_model_of(twin)))
     return Explanation(cause, [*lines, *_where(first, differing, names, both, twin), *found])
 
 

@@ -12,7 +12,7 @@ from unittest import mock
 import torch
 
 from reference.explain.difference import Candidate, View, close, named_numbers, same_bits, total
-from reference.explain.scenes import Part
+from reference.explain.step_models import Part
 from reference.trace.names import own_name
 
 
@@ -60,8 +60,8 @@ def data_mistakes(view: View) -> Iterator[Hypothesis]:
     yield from _other_batches(view)
     yield from _other_parameters(view)
     yield from _other_labels(view)
-    assert view.scene is not None
-    for id, text, part_of in view.scene.variants(view.step):
+    assert view.step_model is not None
+    for id, text, part_of in view.step_model.variants(view.step):
         yield _with_parts(view, id, text, part_of)
     for slope, how in (
         (0.5, "1/2, as that of maximum(x, 0) is"),
@@ -71,24 +71,24 @@ def data_mistakes(view: View) -> Iterator[Hypothesis]:
 
 
 def _other_batches(view: View) -> Iterator[Hypothesis]:
-    assert view.scene is not None
-    scene, names = view.scene, view.scene.names(view.step)
+    assert view.step_model is not None
+    step_model, names = view.step_model, view.step_model.names(view.step)
     for step, what in ((view.step + 1, "next"), (view.step - 1, "last"), (0, "first")):
         if step != view.step:
             text = f"of the {what} step's batch"
-            yield _with_batches(view, "other-batch", text, partial(scene.batch, step=step))
+            yield _with_batches(view, "other-batch", text, partial(step_model.batch, step=step))
             text = f"with the labels of the {what} step"
             yield _with_batches(view, "other-labels", text, partial(_mixed, view, step=step))
-    if len(names) > 1 and scene.word == "trainer":
+    if len(names) > 1 and step_model.word == "trainer":
         for other in names:
-            mine = dict.fromkeys(names, scene.batch(other, view.step))
-            yield _with_batches(view, "one-batch", f"of {other}'s batch for every {scene.word}", mine.__getitem__)
+            mine = dict.fromkeys(names, step_model.batch(other, view.step))
+            yield _with_batches(view, "one-batch", f"of {other}'s batch for every {step_model.word}", mine.__getitem__)
 
 
 def _other_parameters(view: View) -> Iterator[Hypothesis]:
     """Stale parameters, or parameters that are newer than those at which the case wants the gradient."""
-    assert view.scene is not None
-    right = view.scene.taken_at(view.step)
+    assert view.step_model is not None
+    right = view.step_model.taken_at(view.step)
     for step in sorted({0, *range(right - NEAR, view.step + 2)}, key=lambda each: (abs(each - right), each)):
         if step >= 0 and step != right:
             id = "stale" if step < right else "newer"
@@ -103,8 +103,8 @@ def _other_labels(view: View) -> Iterator[Hypothesis]:
 
 
 def _plain(view: View, name: str) -> Any:
-    assert view.scene is not None
-    mine = view.scene.batch(name, view.step)
+    assert view.step_model is not None
+    mine = view.step_model.batch(name, view.step)
     return None if mine is None or len(mine) != 2 else (mine[0], mine[1] - 1)
 
 
@@ -115,8 +115,8 @@ def _kinked(view: View, slope: float, name: str) -> Part | None:
 
 def _mixed(view: View, name: str, step: int) -> Any:
     """This step's inputs with another step's labels."""
-    assert view.scene is not None
-    mine, other = view.scene.batch(name, view.step), view.scene.batch(name, step)
+    assert view.step_model is not None
+    mine, other = view.step_model.batch(name, view.step), view.step_model.batch(name, step)
     if mine is None or other is None or len(mine) != 2 or mine[1].shape != other[1].shape:
         return None
     return mine[0], other[1]
@@ -135,8 +135,8 @@ def _with_parts(view: View, id: str, text: str, part_of: Callable[[str], Part | 
 
     @cache
     def made() -> Candidate | None:
-        assert view.scene is not None
-        found = {name: part_of(name) for name in view.scene.names(view.step)}
+        assert view.step_model is not None
+        found = {name: part_of(name) for name in view.step_model.names(view.step)}
         parts = {name: part for name, part in found.items() if part is not None}
         return view.from_parts(view.usual, parts) if len(parts) == len(found) else None
 
@@ -270,9 +270,9 @@ def _step(
 
 def part_mistakes(view: View) -> Iterator[Hypothesis]:
     """Yield sums with one part missing or twice, means over fewer parts, and one part alone."""
-    if not view.scene or not view.scene.summed or view.stage != "gradient" or len(view.parts) < 2:
+    if not view.step_model or not view.step_model.summed or view.stage != "gradient" or len(view.parts) < 2:
         return
-    parts, divisor, word = view.parts, view.scene.divisor, view.scene.word
+    parts, divisor, word = view.parts, view.step_model.divisor, view.step_model.word
     for name in parts:
         others = {key: part for key, part in parts.items() if key != name}
         yield Hypothesis("missing", f"without {name}", view.from_parts(view.usual, others))

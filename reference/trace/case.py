@@ -20,7 +20,7 @@ class CaseError(OneLine, ValueError):
     """A case has an unknown or impossible field. One line says what was got and what was wanted."""
 
 
-def number(
+def number_field(
     default: int | float,
     help: str,
     *,
@@ -38,18 +38,18 @@ def number(
     return field(default=default, metadata={"help": help, "type": type(default), **limits})
 
 
-def choice(default: str, *others: str, help: str, result: bool = True) -> Any:
+def choice_field(default: str, *others: str, help: str, result: bool = True) -> Any:
     """Make a field of a case that takes one of these words; ``result`` as in `number`."""
     metadata = {"help": help, "type": str, "options": (default, *others), "result": result}
     return field(default=default, metadata=metadata)
 
 
-def text(default: str, help: str, *, result: bool = True) -> Any:
+def text_field(default: str, help: str, *, result: bool = True) -> Any:
     """Make a field of a case that takes any text, which the case or the run checks; ``result`` as in `number`."""
     return field(default=default, metadata={"help": help, "type": str, "result": result})
 
 
-def flag(default: bool, help: str) -> Any:
+def flag_field(default: bool, help: str) -> Any:
     """Make a field of a case that is true or false."""
     return field(default=default, metadata={"help": help, "type": bool})
 
@@ -62,15 +62,15 @@ class Case:
         CaseError: a field has the wrong type or an impossible value.
     """
 
-    seed: int = number(0, "seed of every random draw", at_least=0, at_most=2**63 - 1)
-    steps: int = number(1, "number of training steps", at_least=1)
-    record: str = choice(
+    seed: int = number_field(0, "seed of every random draw", at_least=0, at_most=2**63 - 1)
+    steps: int = number_field(1, "number of training steps", at_least=1)
+    record: str = choice_field(
         "every",
         "ends",
         help="every: gradients and parameters of every step; ends: only the first and the last parameters",
     )
 
-    timeout: float = number(
+    timeout: float = number_field(
         60.0, "seconds that a role waits for its peers before it gives up", at_least=0.001, at_most=1e6, result=False
     )
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import torch
 
 from reference.system.text import shown
-from reference.trace.case import Case, CaseError, choice, power_of_two
+from reference.trace.case import Case, CaseError, choice_field, power_of_two
 
 
 @dataclass(frozen=True)
 class TrainingCase(Case):
     """A case of a tutorial that has parameters and gradients."""
 
-    dtype: str = choice("float32", "float64", help="dtype of parameters and gradients")
+    dtype: str = choice_field("float32", "float64", help="dtype of parameters and gradients")
 
     @property
     def torch_dtype(self) -> torch.dtype:
@@ -35,7 +35,7 @@ class TrainingCase(Case):
 class ExactableCase(TrainingCase):
     """A training case that can ask for exact arithmetic, in which every order of sums has the same bits."""
 
-    arithmetic: str = choice(
+    arithmetic: str = choice_field(
         "natural", "exact", help="exact: no sum rounds, by small integers, a sum loss and powers of two"
     )
 

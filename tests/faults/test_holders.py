@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from faults.ledger.stock import FUNCTION, GLOBAL, UNSEEN, VALUE
+from faults.ledger.snapshot import FUNCTION, GLOBAL, UNSEEN, VALUE
 from faults.tracing.holders import Holder, holders
 
 GLOBALS: list[Any] = []

@@ -72,7 +72,7 @@ def test_a_leak_of_a_script_is_named_with_its_holder_and_lines(
     status = main(["run", "--healthy", "--leaks", "trace", "--dir", "kept", "--script", script])
     out = capfd.readouterr().out
     (left,) = re.findall(r"^FAIL     left: (.*)$", out, re.MULTILINE)
-    # Roles write the stocks of one moment in any order.
+    # Roles write the snapshots of one moment in any order.
     told = sorted(re.split(r"; (?=RRef \d+ of (?:left|right): |trainer: |ps: |autograd)", left))
     assert len(told) == len(LEAKS[script])
     for form in LEAKS[script]:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import torch
 
-from faults.ledger.stock import UNSEEN, VALUE, Ident
+from faults.ledger.snapshot import UNSEEN, VALUE, Ident
 from faults.tracing.holders import NOBODY, Holder, holders
 
 RREF: Ident = (0, 1)

@@ -9,7 +9,19 @@ import pytest
 
 from faults.judge import holdings
 from faults.ledger import Ledger, read
-from faults.ledger.stock import FUNCTION, GLOBAL, UNSEEN, VALUE, Entered, Held, Ident, Made, Sent, Stock, to_events
+from faults.ledger.snapshot import (
+    FUNCTION,
+    GLOBAL,
+    UNSEEN,
+    VALUE,
+    Entered,
+    Held,
+    Ident,
+    Made,
+    Sent,
+    Snapshot,
+    to_events,
+)
 
 # RRefs that `master`, worker 0, has made: one of a value at `ps`, and one of a value at `agent`.
 AT_PS, AT_AGENT = (0, 1), (0, 2)
@@ -19,10 +31,10 @@ def held(rref: Ident, owner: str, root: str, *of: Ident, idle: bool = False) -> 
     return Held((rref,), owner, "argument", "shop.py:41 in keep", "the holder", root, of, idle)
 
 
-def world(*, master: Held | None = None, ps: Held | None = None, agent: Held | None = None) -> dict[str, Stock]:
+def world(*, master: Held | None = None, ps: Held | None = None, agent: Held | None = None) -> dict[str, Snapshot]:
     roles = {"master": master, "ps": ps, "agent": agent}
     return {
-        role: Stock(role, number, held=() if each is None else (each,))
+        role: Snapshot(role, number, held=() if each is None else (each,))
         for number, (role, each) in enumerate(roles.items())
     }
 
@@ -32,7 +44,7 @@ BY_PS, BY_AGENT = held(AT_AGENT, "agent", VALUE, AT_PS), held(AT_PS, "ps", VALUE
 
 
 @pytest.mark.parametrize(
-    ("stocks", "wanted"),
+    ("snapshots", "wanted"),
     [
         (world(), 0),
         (world(ps=BY_PS, agent=BY_AGENT), 2),
@@ -43,19 +55,21 @@ BY_PS, BY_AGENT = held(AT_AGENT, "agent", VALUE, AT_PS), held(AT_PS, "ps", VALUE
         (world(ps=BY_PS, agent=replace(BY_AGENT, of=(AT_AGENT, (0, 7)))), 0),  # one of two values may be in use
     ],
 )
-def test_an_rref_is_lost_if_only_values_hold_it_to_which_nothing_leads(stocks: dict[str, Stock], wanted: int) -> None:
-    found = holdings.leaks(stocks, ended=False, every=True)
+def test_an_rref_is_lost_if_only_values_hold_it_to_which_nothing_leads(
+    snapshots: dict[str, Snapshot], wanted: int
+) -> None:
+    found = holdings.leaks(snapshots, ended=False, every=True)
     assert len(found) == wanted
     assert all(each.endswith("; the holder holds it, and no variable of any role leads there") for each in found)
-    assert holdings.leaks(stocks, ended=True, every=False) == []
+    assert holdings.leaks(snapshots, ended=True, every=False) == []
 
 
 @pytest.mark.parametrize("ended", [False, True])
 @pytest.mark.parametrize("idle", [False, True])
 @pytest.mark.parametrize("root", [FUNCTION, GLOBAL, UNSEEN, VALUE])
 def test_an_idle_rref_of_a_global_is_a_leak_at_the_end(root: str, idle: bool, ended: bool) -> None:
-    stocks = world(agent=held(AT_PS, "ps", root, (0, 7), idle=idle))
-    leaks, kept = holdings.leaks(stocks, ended=ended, every=True), holdings.kept(stocks)
+    snapshots = world(agent=held(AT_PS, "ps", root, (0, 7), idle=idle))
+    leaks, kept = holdings.leaks(snapshots, ended=ended, every=True), holdings.kept(snapshots)
     assert bool(leaks) == (root == GLOBAL and idle and ended)
     assert bool(kept) == ((root == GLOBAL and not idle) or (root == FUNCTION and idle))
     assert not leaks or leaks[0].endswith("holds it, and agent has got another there since it last used it")
@@ -63,60 +77,60 @@ def test_an_idle_rref_of_a_global_is_a_leak_at_the_end(root: str, idle: bool, en
 
 @pytest.mark.parametrize(("ended", "abandoned", "wanted"), [(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 1)])
 def test_a_context_is_a_leak_if_nothing_can_leave_it_or_at_the_end(ended: int, abandoned: int, wanted: int) -> None:
-    stocks = {"master": Stock("master", 0, contexts=(Entered(3, "train.py:20 in step", bool(abandoned)),))}
-    found = holdings.leaks(stocks, ended=bool(ended), every=False)
+    snapshots = {"master": Snapshot("master", 0, contexts=(Entered(3, "train.py:20 in step", bool(abandoned)),))}
+    found = holdings.leaks(snapshots, ended=bool(ended), every=False)
     gone = ", and nothing is left that can leave it" if abandoned else ""
     told = [f"autograd context 3 of master: entered at train.py:20 in step, not left{gone}"]
     assert found == (told if wanted else [])
-    assert holdings.everything(stocks) == told
+    assert holdings.everything(snapshots) == told
 
 
 def test_holders_lines_and_makers_are_named() -> None:
     made = Made("shop.py:12 in step", (7,))
-    stocks = {
-        "trainer1": Stock("trainer1", 1, made=(made,), sent=(Sent("trainer2", "shop.py:30 in pass_on", ((1, 7),)),)),
-        "trainer2": Stock("trainer2", 2, held=(held((1, 7), "ps", GLOBAL),)),
-        "ps": Stock("ps", 0, held=(Held(((0, 4), (0, 5)), "ps", "made", "", "a list", GLOBAL),)),
-        "silent": Stock("silent", 3, held=(held((9, 1), "ps", GLOBAL),)),
+    snapshots = {
+        "trainer1": Snapshot("trainer1", 1, made=(made,), sent=(Sent("trainer2", "shop.py:30 in pass_on", ((1, 7),)),)),
+        "trainer2": Snapshot("trainer2", 2, held=(held((1, 7), "ps", GLOBAL),)),
+        "ps": Snapshot("ps", 0, held=(Held(((0, 4), (0, 5)), "ps", "made", "", "a list", GLOBAL),)),
+        "silent": Snapshot("silent", 3, held=(held((9, 1), "ps", GLOBAL),)),
     }
-    assert holdings.everything(stocks) == [
+    assert holdings.everything(snapshots) == [
         "RRef 7 of ps: fork held by trainer2 since shop.py:41 in keep (an argument), "
         "made by trainer1 at shop.py:12 in step; the holder holds it",
         "2 RRefs (4, 5) of ps: held by ps itself since a line that was not seen, where ps made them; a list holds them",
         "RRef 1 of ps: fork held by silent since shop.py:41 in keep (an argument), "
         "made by worker 9 at a line that is not known; the holder holds it",
     ]
-    assert holdings.last_seen(stocks, "trainer2") == [
+    assert holdings.last_seen(snapshots, "trainer2") == [
         "RRef 7, made by trainer1 at shop.py:12 in step: last seen when trainer1 sent it to trainer2 "
         "at shop.py:30 in pass_on"
     ]
-    assert holdings.last_seen(stocks, "ps") == []
+    assert holdings.last_seen(snapshots, "ps") == []
 
 
 def test_an_rref_on_its_way_keeps_a_world_from_being_settled() -> None:
-    assert holdings.are_settled({"a": Stock("a", 0, pickled=2, unpickled=1), "b": Stock("b", 1, unpickled=1)})
-    assert not holdings.are_settled({"a": Stock("a", 0, pickled=2, unpickled=1), "b": Stock("b", 1)})
+    assert holdings.are_settled({"a": Snapshot("a", 0, pickled=2, unpickled=1), "b": Snapshot("b", 1, unpickled=1)})
+    assert not holdings.are_settled({"a": Snapshot("a", 0, pickled=2, unpickled=1), "b": Snapshot("b", 1)})
 
 
-def test_a_ledger_keeps_stocks_world_by_world(tmp_path: Path) -> None:
+def test_a_ledger_keeps_snapshots_world_by_world(tmp_path: Path) -> None:
     """Two worlds one after the other in the same processes, of which the second has a role that was not traced."""
-    stocks = [
-        Stock(
+    snapshots = [
+        Snapshot(
             "a", 0, 3, 2, 1, (BY_PS,), (Made("x.py:1 in f", (1, 2), ("x.py:1 in f",)),), (Entered(1, "x.py:2 in g"),)
         ),
-        Stock("b", 1, 5, held=(BY_AGENT, BY_PS)),
+        Snapshot("b", 1, 5, held=(BY_AGENT, BY_PS)),
     ]
-    for stock in stocks:
+    for snapshot in snapshots:
         for place in ("first", "second"):
-            ledger = Ledger(tmp_path, stock.role, world=place)
+            ledger = Ledger(tmp_path, snapshot.role, world=place)
             ledger.write("tracing")
             ledger.write("up", workers=["a", "b"])
-            for event, fields in to_events(stock) if (stock.role, place) != ("b", "second") else ():
+            for event, fields in to_events(snapshot) if (snapshot.role, place) != ("b", "second") else ():
                 ledger.write(event, **fields)
             ledger.close()
     timeline = read(tmp_path)
     assert not timeline.torn
-    assert holdings.taken(timeline) == [{"a": stocks[0], "b": stocks[1]}, {"a": stocks[0]}]
+    assert holdings.taken(timeline) == [{"a": snapshots[0], "b": snapshots[1]}, {"a": snapshots[0]}]
     leaks, notes = holdings.of_timeline(timeline)
     assert notes == ["what b held is not known: it took no part in a common shutdown of a world of fixed size"]
     assert [each.partition(":")[0] for each in leaks] == ["autograd context 1 of a"] * 2  # `a` has sent one RRef more
@@ -127,5 +141,5 @@ def test_events_that_no_role_writes_are_refused(tmp_path: Path) -> None:
     ledger.write("held", rrefs=3)
     ledger.write("traced", worker=0)
     ledger.close()
-    with pytest.raises(ValueError, match=r"^no stock of what a holds: "):
+    with pytest.raises(ValueError, match=r"^no snapshot of what a holds: "):
         holdings.taken(read(tmp_path))

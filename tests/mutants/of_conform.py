@@ -151,7 +151,7 @@ MUTANTS = (
     ),
     Mutant(
         "hidden-state-of-the-step-itself",
-        "reference/explain/scenes.py",
+        "reference/explain/step_models.py",
         "        return self._after(step - 1)",
         "        return self._after(step - 1) if step < 0 else self.module.first_hidden(self.case)",
         (f"{_OF_EXPLAIN}::test_each_mistake_is_named[next batch's labels]",),

@@ -34,7 +34,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _JUDGE,
         "        found.update(rref for held in every if not found.isdisjoint(held.of)",
         "        found.update(rref for held in every if held.of and found.issuperset(held.of)",
-        (f"{_LOST[0]}[stocks8-0]",),
+        (f"{_LOST[0]}[snapshots8-0]",),
         "an RRef that one value in use and one lost value hold counts as lost",
     ),
     Mutant(
@@ -56,8 +56,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "on-its-way-ignored",
         _JUDGE,
-        "    return sum(each.pickled for each in stocks.values()) == sum(each.unpickled for each in stocks.values())",
-        "    return True",
+        "    return sum(each.pickled for each in snapshots.values()) ==",
+        "    return True or 0 ==",
         (f"{_HOLDINGS}_an_rref_on_its_way_keeps_a_world_from_being_settled",),
         "an RRef that is under way does not count as held",
     ),

@@ -381,8 +381,8 @@ _LANGUAGE = (
     Mutant(
         "another-rate",
         _RNN,
-        'lr: float = number(0.05, "learning rate',
-        'lr: float = number(0.5, "learning rate',
+        'lr: float = number_field(0.05, "learning rate',
+        'lr: float = number_field(0.5, "learning rate',
         _default("rnn"),
         "a default is not the published number",
     ),

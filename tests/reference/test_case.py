@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from reference import TUTORIALS, load
-from reference.trace.case import Case, CaseError, choice, flag, number, power_of_two, text
+from reference.trace.case import Case, CaseError, choice_field, flag_field, number_field, power_of_two, text_field
 from reference.training.models import PARAMETERS
 from reference.verify.verify import CASES, case_of
 
@@ -29,12 +29,12 @@ EXACT = {"dtype": "float64", "model": "mlp", "lr": 0.125, "momentum": 0.5, "trai
 class Sample(Case):
     """One field of each kind, and one combination that cannot run."""
 
-    size: int = number(3, "rows", at_least=1, at_most=9)
-    free: int = number(0, "any integer")
-    rate: float = number(0.5, "rate", at_least=0.0, at_most=2.0)
-    word: str = choice("red", "green", "blue", help="colour")
-    label: str = text("", "anything")
-    fast: bool = flag(True, "whether it is fast")
+    size: int = number_field(3, "rows", at_least=1, at_most=9)
+    free: int = number_field(0, "any integer")
+    rate: float = number_field(0.5, "rate", at_least=0.0, at_most=2.0)
+    word: str = choice_field("red", "green", "blue", help="colour")
+    label: str = text_field("", "anything")
+    fast: bool = flag_field(True, "whether it is fast")
 
     def validate(self) -> None:
         if self.word == "green":

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from reference import batch_parameter_server, load, parameter_server
 from reference.exact import worker_orders
-from reference.exact.exactness import Exactly, NotExact
+from reference.exact.exactness import ExactnessProof, NotExact
 from reference.exact.operator_rules import Grid, grid_of_values
 from reference.trace import Case, CaseError, Trace
 from reference.verify.verify import CASES, cases, judge, prove, verify
@@ -219,7 +219,7 @@ def test_a_product_is_accepted_exactly_if_its_sums_fit(width: int, data: st.Data
     units = unit_of([Fraction(a) for a in left]) * unit_of([Fraction(b) for b in right])
     size = sum(map(abs, terms)) / units
     try:
-        with Exactly():
+        with ExactnessProof():
             found = (tensor(*left).unsqueeze(0) @ tensor(*right).unsqueeze(1)).item()
     except NotExact:
         assert size * (1 + Fraction(1, 2**19)) >= 2**53
@@ -237,12 +237,12 @@ def test_a_product_is_accepted_exactly_if_its_sums_fit(width: int, data: st.Data
 def test_a_row_of_small_digits_counts_wherever_it_is() -> None:
     matrix = torch.ones(3, 2, dtype=float64) * 2.0**30
     matrix[2, 1] = 2.0**-30
-    with Exactly(), pytest.raises(NotExact, match=r"^step 0: mm of"):
+    with ExactnessProof(), pytest.raises(NotExact, match=r"^step 0: mm of"):
         _ = matrix @ torch.ones(2, 1, dtype=float64)
 
 
 def test_53_bits_are_exact_and_54_are_not() -> None:
-    with Exactly():
+    with ExactnessProof():
         assert (tensor(2.0**52) + tensor(2.0**52 - 2)).item() == 2.0**53 - 2
         _ = tensor(2.0**52) + tensor(2.0**51 + 1)
         with pytest.raises(NotExact, match="needs 54 bits, and 53 are exact"):
@@ -251,31 +251,31 @@ def test_53_bits_are_exact_and_54_are_not() -> None:
 
 def test_terms_of_a_product_that_cancel_count_with_their_sizes() -> None:
     row = torch.tensor([[2.0**53, 1.0, -(2.0**53)]], dtype=torch.float64)
-    with Exactly(), pytest.raises(NotExact, match="and 53 are exact"):
+    with ExactnessProof(), pytest.raises(NotExact, match="and 53 are exact"):
         _ = row @ torch.ones(3, 1, dtype=torch.float64)
 
 
 def test_a_sum_that_goes_on_is_one_sum() -> None:
     """Terms that cancel in this order make large sums in another."""
     large, small = 2.0**53, 1.0
-    with Exactly(), pytest.raises(NotExact, match="needs 55 bits"):
+    with ExactnessProof(), pytest.raises(NotExact, match="needs 55 bits"):
         _ = (tensor(large) - tensor(large)).view(1, 1).t().clone() + tensor(small)
-    with Exactly():
+    with ExactnessProof():
         assert (tensor(0.0) + tensor(small)).item() == small
 
 
 def test_float32_has_24_bits() -> None:
     large, small = torch.tensor([2.0**24]), torch.tensor([1.0])
-    with Exactly(), pytest.raises(NotExact, match="needs 25 bits, and 24 are exact"):
+    with ExactnessProof(), pytest.raises(NotExact, match="needs 25 bits, and 24 are exact"):
         _ = large + small
-    with Exactly(), pytest.raises(NotExact, match="needs 25 bits, and 24 are exact"):
+    with ExactnessProof(), pytest.raises(NotExact, match="needs 25 bits, and 24 are exact"):
         tensor(2.0**24 + 1).float()
 
 
 def test_digits_below_the_smallest_are_refused() -> None:
     small = tensor(2.0**-600)
     for times in (torch.mul, torch.dot):
-        with Exactly(), pytest.raises(NotExact, match=r"has digits below 2\*\*-511"):
+        with ExactnessProof(), pytest.raises(NotExact, match=r"has digits below 2\*\*-511"):
             times(small, small)
 
 
@@ -297,13 +297,13 @@ def test_digits_below_the_smallest_are_refused() -> None:
 )
 def test_what_has_no_proof_is_refused_by_name(function: Callable[..., Any], told: str) -> None:
     numbers = tensor(1.0, 2.0)
-    with Exactly(), pytest.raises(NotExact) as caught:
+    with ExactnessProof(), pytest.raises(NotExact) as caught:
         function(numbers)
     assert str(caught.value).startswith(f"step 0: {told}")
 
 
 def test_halves_are_exact() -> None:
-    with Exactly():
+    with ExactnessProof():
         assert (tensor(3.0) / 2).item() == 1.5
         assert (tensor(3.0) ** 2).item() == 9.0
 
@@ -314,31 +314,31 @@ def test_each_form_of_the_optimizer_is_proved(how: dict[str, bool], momentum: fl
     """Three steps whose sums fit, and one that comes to 54 bits by the learning rate alone."""
     weight = tensor(8.0, 3.0).requires_grad_()
     optimizer = torch.optim.SGD([weight], lr=0.5, momentum=momentum, **how)
-    with Exactly():
+    with ExactnessProof():
         for _ in range(3):
             weight.grad = tensor(1.0, -2.0)
             optimizer.step()
     optimizer.param_groups[0]["lr"] = 2.0**-60
-    with Exactly(), pytest.raises(NotExact, match=r" needs \d\d bits, and 53 are exact"):
+    with ExactnessProof(), pytest.raises(NotExact, match=r" needs \d\d bits, and 53 are exact"):
         optimizer.step()
 
 
 def test_momentum_is_a_sum_too() -> None:
     weight = tensor(0.0).requires_grad_()
     optimizer = torch.optim.SGD([weight], lr=1.0, momentum=0.5, fused=True)
-    with Exactly():
+    with ExactnessProof():
         weight.grad = tensor(2.0**53)
         optimizer.step()
     weight.detach().zero_()
     weight.grad = tensor(0.25)
-    with Exactly(), pytest.raises(NotExact, match="_fused_sgd_ of"):
+    with ExactnessProof(), pytest.raises(NotExact, match="_fused_sgd_ of"):
         optimizer.step()
 
 
 def test_bags_count_how_often_a_row_comes() -> None:
     weight = tensor(2.0**51, 1.0).view(2, 1).requires_grad_()
     bags = torch.tensor([[0, 0, 0, 0]])
-    with Exactly():
+    with ExactnessProof():
         torch.nn.functional.embedding_bag(bags[:, :1], weight, mode="sum")
-    with Exactly(), pytest.raises(NotExact, match=r"^step 0: _embedding_bag of"):
+    with ExactnessProof(), pytest.raises(NotExact, match=r"^step 0: _embedding_bag of"):
         torch.nn.functional.embedding_bag(bags, weight, mode="sum")

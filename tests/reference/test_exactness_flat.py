@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference import batch_parameter_server
-from reference.exact.exactness import Exactly, NotExact
+from reference.exact.exactness import ExactnessProof, NotExact
 from reference.verify.verify import cases, prove
 from tests.properties import flat
 from tests.properties.cases import EXACT
@@ -83,7 +83,7 @@ def cancelling(size: int = 40) -> torch.Tensor:
 def test_a_loss_is_the_sum_of_the_products_of_all_factors() -> None:
     """Each output times its weight has 53 bits; their sum has 55, whatever the outputs come to."""
     weights = tensor(1.0, 1.0, 1.0, 2.0**-11)
-    with Exactly():
+    with ExactnessProof():
         weighted = cancelling() * weights
         with pytest.raises(NotExact, match=r"^step 0: sum of \(1, 4\) needs 55 bits, and 53 are exact; "):
             weighted.sum()
@@ -92,13 +92,13 @@ def test_a_loss_is_the_sum_of_the_products_of_all_factors() -> None:
 def test_a_gradient_through_layers_is_one_sum() -> None:
     """The first layer passes 1 back; its terms come to 43 bits in the second, and those of the weights to 11 more."""
     weights = torch.tensor([[1.0], [1.0], [1.0], [2.0**-11]], dtype=float64)
-    with Exactly(), pytest.raises(NotExact, match=r"^step 0: mm of \(1, 4\) and \(4, 1\) needs 54 bits"):
+    with ExactnessProof(), pytest.raises(NotExact, match=r"^step 0: mm of \(1, 4\) and \(4, 1\) needs 54 bits"):
         cancelling() @ weights
 
 
 @pytest.mark.parametrize("power", [1, 2])
 def test_a_power_of_a_sum_is_the_product_of_its_terms(power: int) -> None:
-    with Exactly():
+    with ExactnessProof():
         raised = cancelling(40 // power) ** power
         with pytest.raises(NotExact, match=r"^step 0: add of .* needs 5\d bits, and 53 are exact; "):
             raised + 2.0**-12
@@ -106,13 +106,13 @@ def test_a_power_of_a_sum_is_the_product_of_its_terms(power: int) -> None:
 
 def test_a_sum_goes_on_through_a_relu() -> None:
     """It goes on as the sum of its terms, each times 1 where the unit is open and 0 where it is not."""
-    with Exactly(), pytest.raises(NotExact, match="and 53 are exact"):
+    with ExactnessProof(), pytest.raises(NotExact, match="and 53 are exact"):
         cancelling().relu() + 2.0**-30
 
 
 def test_the_gradient_of_a_relu_goes_on() -> None:
     inputs = torch.zeros(1, 4, dtype=float64).requires_grad_()
-    with Exactly():
+    with ExactnessProof():
         outputs = (inputs + 1).relu()
         gradient = cancelling()
         (through,) = torch.autograd.grad(outputs, inputs, gradient)
@@ -121,7 +121,7 @@ def test_the_gradient_of_a_relu_goes_on() -> None:
 
 
 def test_a_choice_between_sums_goes_on() -> None:
-    with Exactly(), pytest.raises(NotExact, match="and 53 are exact"):
+    with ExactnessProof(), pytest.raises(NotExact, match="and 53 are exact"):
         torch.where(torch.tensor([True, False, True, False]), cancelling(), 0.0) + 2.0**-30
 
 
@@ -130,7 +130,7 @@ def test_momentum_is_the_sum_of_all_gradients(how: dict[str, bool]) -> None:
     """Momentum is in no trace, so a program may add it up anew from all gradients, and has their sizes."""
     weight = tensor(0.0).requires_grad_()
     optimizer = torch.optim.SGD([weight], lr=1.0, momentum=1.0, **how)
-    with Exactly():
+    with ExactnessProof():
         for gradient in (2.0**51, -(2.0**51)):
             weight.grad = tensor(gradient)
             optimizer.step()
@@ -145,7 +145,7 @@ def test_a_parameter_is_a_number_for_who_reads_it(how: dict[str, bool]) -> None:
     """Every correct program has it as one: the trace does."""
     weight = tensor(2.0**50 + 1).requires_grad_()
     optimizer = torch.optim.SGD([weight], lr=1.0, **how)
-    with Exactly():
+    with ExactnessProof():
         weight.grad = tensor(2.0**50)
         optimizer.step()
         assert (weight.detach() + 2.0**-20).item() == 1 + 2.0**-20
@@ -154,7 +154,7 @@ def test_a_parameter_is_a_number_for_who_reads_it(how: dict[str, bool]) -> None:
 def test_a_part_that_is_a_sum_makes_the_whole_one() -> None:
     whole = torch.zeros(8, dtype=float64)
     whole[7] = 2.0**-30
-    with Exactly():
+    with ExactnessProof():
         whole[:4] += cancelling()[0]
         with pytest.raises(NotExact, match="needs 72 bits"):
             whole[1:] + 0.0

@@ -15,7 +15,7 @@ from reference.conform.suite import CATALOGUE, Suite
 from reference.conform.twin import prepared
 from reference.explain.difference import View
 from reference.explain.explain import explain, hypotheses
-from reference.explain.scenes import scene_of
+from reference.explain.step_models import step_model_of
 from reference.trace.names import in_causal_order, place_of, structure
 
 
@@ -39,7 +39,7 @@ def test_each_hypothesis_has_a_broken_implementation_that_it_names() -> None:
         for name in twin.tensors:
             step, stage = place_of(name)
             if step >= 0 and name == min(n for n in twin.tensors if place_of(n) == (step, stage)):
-                tried |= {each.id for each in hypotheses(View(twin.tensors, twin, name, scene_of(twin)))}
+                tried |= {each.id for each in hypotheses(View(twin.tensors, twin, name, step_model_of(twin)))}
     assert len(tried) > 25
     assert tried <= {each.cause for each in MISTAKES}
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from reference.exact.exactness import Exactly, NotExact
+from reference.exact.exactness import ExactnessProof, NotExact
 from reference.exact.operator_rules import LARGEST, SMALLEST, ZERO, Grid, either
 
 INFINITE = Grid(2000, math.inf)
@@ -52,7 +52,7 @@ def test_two_numbers_of_allowed_sizes_have_a_product_of_53_bits() -> None:
 )
 def test_what_is_not_finite_is_refused_by_name(function: Callable[..., Any], number: float, other: float) -> None:
     one, two = (torch.tensor([each], dtype=torch.float64) for each in (number, other))
-    with Exactly(), pytest.raises(NotExact, match=r"^step 0: \w+ of \(1.* is not finite; wanted smaller"):
+    with ExactnessProof(), pytest.raises(NotExact, match=r"^step 0: \w+ of \(1.* is not finite; wanted smaller"):
         function(one, two)
 
 
@@ -60,5 +60,5 @@ def test_what_is_not_finite_is_refused_by_name(function: Callable[..., Any], num
 def test_a_product_that_overflows_is_refused(function: Callable[..., Any]) -> None:
     """Its one digit would fit: the number does not."""
     large = torch.tensor([2.0**600], dtype=torch.float64)
-    with Exactly(), pytest.raises(NotExact, match=r"^step 0: \w+ of \(1,\).* is not finite; "):
+    with ExactnessProof(), pytest.raises(NotExact, match=r"^step 0: \w+ of \(1,\).* is not finite; "):
         function(*[large] * (1 if function is torch.square else 2))

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from reference.trace import Trace, TraceError
-from reference.trace.case import text
+from reference.trace.case import text_field
 from reference.trace.trace import Recorder
 from reference.training.cartpole import goal, record_reward, running_rewards
 from reference.training.training_case import TrainingCase
@@ -19,7 +19,7 @@ from reference.training.training_case import TrainingCase
 class Sample(TrainingCase):
     """An agent's case."""
 
-    env: str = text("CartPole-v1", "gymnasium's name of the environment")  # its threshold is 475
+    env: str = text_field("CartPole-v1", "gymnasium's name of the environment")  # its threshold is 475
 
 
 def curve(*running: float, env: str = "CartPole-v1", episodes: Sequence[int] | None = None) -> Trace:

@@ -14,7 +14,7 @@ import torch
 from reference import TUTORIALS, batch_parameter_server, load, parameter_server, reinforce, rpc_basics, rref_dataflow
 from reference.conform.suite import CATALOGUE, Entry
 from reference.conform.twin import prepared
-from reference.exact.exactness import Exactly
+from reference.exact.exactness import ExactnessProof
 from reference.rounding.bound import Undecided, rounding_bound
 from reference.rounding.reordering import REORDERED, reordered
 from reference.rpc_basics import Case
@@ -427,7 +427,7 @@ def test_what_has_no_dtype_to_choose_has_the_same_bits_in_every_form(seed: int) 
 
 @pytest.mark.parametrize("case", [rpc_basics.Case(steps=2), rref_dataflow.Case(side=128)], ids=lambda c: c.tutorial())
 def test_what_has_no_dtype_to_choose_rounds_nowhere(case: Any) -> None:
-    with Exactly():
+    with ExactnessProof():
         load(case.tutorial()).train_locally(case)
 
 

@@ -25,7 +25,7 @@ from reference.cli.table_command import (
     several,
     timed,
 )
-from reference.trace.case import number
+from reference.trace.case import number_field
 
 FAST = ["--steps", "2", "--n-steps", "5"]
 
@@ -34,11 +34,11 @@ FAST = ["--steps", "2", "--n-steps", "5"]
 class Splits(reference.trace.case.Case):
     """The fields of a pipeline that a table sets."""
 
-    num_split: int = number(1, "micro-batches", at_least=1)
-    batch_size: int = number(120, "images", at_least=1)
-    image_w: int = number(128, "width", at_least=1)
-    image_h: int = number(128, "height", at_least=1)
-    num_classes: int = number(1000, "classes", at_least=1)
+    num_split: int = number_field(1, "micro-batches", at_least=1)
+    batch_size: int = number_field(120, "images", at_least=1)
+    image_w: int = number_field(128, "width", at_least=1)
+    image_h: int = number_field(128, "height", at_least=1)
+    num_classes: int = number_field(1000, "classes", at_least=1)
 
 
 def compared(given: dict[str, Any], max_observers: int | None) -> Any:

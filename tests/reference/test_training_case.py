@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from reference.trace.case import CaseError, choice, listed, number
+from reference.trace.case import CaseError, choice_field, listed, number_field
 from reference.training.training_case import ExactableCase
 from reference.verify.verify import changes
 
@@ -16,9 +16,9 @@ from reference.verify.verify import changes
 class Sample(ExactableCase):
     """Two numbers that may round, and a word that may not be any."""
 
-    lr: float = number(0.5, "learning rate", at_least=0.0)
-    momentum: float = number(0.5, "momentum", at_least=0.0)
-    model: str = choice("mlp", "convnet", help="what is trained")
+    lr: float = number_field(0.5, "learning rate", at_least=0.0)
+    momentum: float = number_field(0.5, "momentum", at_least=0.0)
+    model: str = choice_field("mlp", "convnet", help="what is trained")
 
     def validate(self) -> None:
         self.require_exact("lr", "momentum", model="mlp")

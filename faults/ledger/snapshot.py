@@ -1,6 +1,6 @@
 """What one role held at one moment, as plain data: RRefs with their holders, and autograd contexts. No torch.
 
-The ledger has it as the events ``traced`` (one for each stock), ``held``, ``made`` and ``context``.
+The ledger has it as the events ``traced`` (one for each snapshot), ``held``, ``made`` and ``context``.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Entered:
 
 
 @dataclass(frozen=True)
-class Stock:
+class Snapshot:
     """What a role held at one moment.
 
     ``worker``: its id in RPC; ``events``: the number of the last event that it saw; ``pickled``, ``unpickled``: how
@@ -94,16 +94,16 @@ _PARTS: Mapping[str, tuple[str, type]] = {
 TRACED, _OWN = "traced", ("worker", "events", "pickled", "unpickled")
 
 
-def to_events(stock: Stock) -> Iterable[tuple[str, dict[str, Any]]]:
-    """Yield name and fields of the ledger's events for a stock; `TRACED` is the last."""
+def to_events(snapshot: Snapshot) -> Iterable[tuple[str, dict[str, Any]]]:
+    """Yield name and fields of the ledger's events for a snapshot; `TRACED` is the last."""
     for event, (part, _) in _PARTS.items():
-        for each in getattr(stock, part):
+        for each in getattr(snapshot, part):
             yield event, asdict(each)
-    yield TRACED, {name: getattr(stock, name) for name in _OWN}
+    yield TRACED, {name: getattr(snapshot, name) for name in _OWN}
 
 
-def from_events(role: str, events: Iterable[tuple[str, Mapping[str, Any]]]) -> Stock:
-    """Make a stock of the events that `to_events` yielded. Raises ValueError: the fields are not its."""
+def from_events(role: str, events: Iterable[tuple[str, Mapping[str, Any]]]) -> Snapshot:
+    """Make a snapshot of the events that `to_events` yielded. Raises ValueError: the fields are not its."""
     found: dict[str, list[Any]] = {part: [] for part, _ in _PARTS.values()}
     own: Mapping[str, Any] = {}
     try:
@@ -114,9 +114,9 @@ def from_events(role: str, events: Iterable[tuple[str, Mapping[str, Any]]]) -> S
                 part, kind = _PARTS[event]
                 found[part].append(kind(**{name: _frozen(value) for name, value in fields.items()}))
         parts: dict[str, Any] = {part: tuple(each) for part, each in found.items()}
-        return Stock(role, **own, **parts)
+        return Snapshot(role, **own, **parts)
     except (TypeError, KeyError) as error:
-        raise ValueError(f"no stock of what {role} holds: {error}") from error
+        raise ValueError(f"no snapshot of what {role} holds: {error}") from error
 
 
 def _frozen(value: Any) -> Any:

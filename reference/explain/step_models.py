@@ -1,4 +1,4 @@
-"""The scenes of the tutorials whose gradients can be taken apart."""
+"""The step models of the tutorials whose gradients can be taken apart."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Part = tuple[torch.Tensor, dict[str, torch.Tensor]]
 Variant = tuple[str, str, Callable[[str], Part | None]]
 
 
-class Scene(ABC):
+class StepModel(ABC):
     """One tutorial's step. ``case`` and ``twin`` are the reference's."""
 
     # Whether several parts are added into one gradient, and what one part is called.
@@ -98,7 +98,7 @@ def gradients(loss: torch.Tensor, leaves: Named) -> dict[str, torch.Tensor]:
 Hidden = tuple[torch.Tensor, torch.Tensor]
 
 
-class RnnScene(Scene):
+class RnnStepModel(StepModel):
     """The trainer's loss; its hidden state goes on from step to step and is zero at the start of an epoch."""
 
     summed, word = False, "trainer"
@@ -169,7 +169,7 @@ class RnnScene(Scene):
         return self._forward(self._model(parameters), self.batches[step][0], step, self._hidden(step))[1]
 
 
-class TrainersScene(Scene):
+class TrainersStepModel(StepModel):
     """The mean over trainers, each of which has a batch of its own at every step."""
 
     batches: dict[str, list[Batch]]
@@ -185,7 +185,7 @@ class TrainersScene(Scene):
         return self.batches[name][step] if 0 <= step < len(self.batches[name]) else None
 
 
-class ServerScene(TrainersScene):
+class ServerScene(TrainersStepModel):
     """``batch_parameter_server`` and ``sharded_parameter_server``: the mean over trainers."""
 
     def __init__(self, case: Any, twin: Trace) -> None:
@@ -202,7 +202,7 @@ class ServerScene(TrainersScene):
         return loss.detach(), gradients(loss, leaves)
 
 
-class WorkerScene(Scene):
+class WorkerStepModel(StepModel):
     """``parameter_server``: one worker per update, with the parameters that it pulled."""
 
     word = "worker"
@@ -250,7 +250,7 @@ class WorkerScene(Scene):
         return loss, found
 
 
-class PassScene(Scene):
+class PassStepModel(StepModel):
     """``dist_autograd``: passes at once, whose gradients stay apart."""
 
     summed, word = False, "pass"
@@ -271,7 +271,7 @@ class PassScene(Scene):
         return part, rest
 
 
-class HybridScene(TrainersScene):
+class HybridScene(TrainersStepModel):
     """``hybrid_ddp``: the mean over trainers; each trainer's replica has the same names after its own."""
 
     def __init__(self, case: Any, twin: Trace) -> None:
@@ -297,7 +297,7 @@ class HybridScene(TrainersScene):
         return None, name if name == "ps/weight" else name.partition("/")[2]
 
 
-class MicroBatchScene(Scene):
+class MicroBatchStepModel(StepModel):
     """``pipeline``: the sum over micro-batches of one batch, whose loss is that of the whole batch."""
 
     word = "micro-batch"
@@ -327,18 +327,18 @@ class MicroBatchScene(Scene):
         return loss.detach(), gradients(loss, dict(model.named_parameters()))
 
 
-SCENES: dict[str, type[Scene]] = {
-    "dist_autograd": PassScene,
-    "parameter_server": WorkerScene,
+STEP_MODELS: dict[str, type[StepModel]] = {
+    "dist_autograd": PassStepModel,
+    "parameter_server": WorkerStepModel,
     "batch_parameter_server": ServerScene,
     "sharded_parameter_server": ServerScene,
     "hybrid_ddp": HybridScene,
-    "rnn": RnnScene,
-    "pipeline": MicroBatchScene,
+    "rnn": RnnStepModel,
+    "pipeline": MicroBatchStepModel,
 }
 
 
-def scene_of(twin: Trace) -> Scene | None:
-    """The scene of a twin's trace; None for a tutorial whose gradients are not taken apart."""
-    kind = SCENES.get(twin.case.tutorial())
+def step_model_of(twin: Trace) -> StepModel | None:
+    """The step model of a twin's trace; None for a tutorial whose gradients are not taken apart."""
+    kind = STEP_MODELS.get(twin.case.tutorial())
     return None if kind is None else kind(twin.case, twin)
