@@ -87,14 +87,17 @@ class BatchUpdateParameterServer:
             check_shapes(grads, list(self.model.parameters()))
             check_shapes(buffers, list(self.model.buffers()))
             self.reports[trainer] = grads, buffers
-            model = self.update() if last else None
+            if last:
+                self.update()
         if last:
-            # Outside the lock: this serialises every waiting caller's reply in turn (S2.3, S2.4).
-            self.round.swap_future().set_result(model)
+            # Outside the lock: this serialises every waiting caller's reply in turn (S2.3, S2.4). The reply is the live
+            # model (S2.5), which the next update leaves alone until the trainers have it: it waits for all to report
+            # again, and a trainer does that once its reply is there.
+            self.round.swap_future().set_result(self.model)
         return fut  # type: ignore[no-any-return]
 
-    def update(self) -> nn.Module:
-        """Make one optimizer step on the mean of the gradients, and return a copy of the model for all trainers."""
+    def update(self) -> None:
+        """Make one optimizer step on the mean of the gradients."""
         by_arrival = self.case.accumulation == "arrival"
         order = self.round.joined if by_arrival else self.trainers
         reports = [self.reports.pop(trainer) for trainer in order]
@@ -106,7 +109,6 @@ class BatchUpdateParameterServer:
         self.optimizer.zero_grad()
         if by_arrival:
             record_arrivals(self.recorder, self.round.number, [self.trainers.index(trainer) for trainer in order])
-        return copy.deepcopy(self.model)  # the next round may begin before this one's replies are sent (S2.5)
 
 
 class Trainer:

@@ -70,12 +70,11 @@ MUTANTS = (
     Mutant(
         "reply-before-update",
         _BATCH,
-        "        average(self.model, self.batch_update_size, [buffers for _, buffers in reports])\n",
-        "        old = copy.deepcopy(self.model)\n"
-        "        average(self.model, self.batch_update_size, [buffers for _, buffers in reports])\n",
+        "            if last:\n                self.update()\n",
+        "            if last:\n                old = copy.deepcopy(self.model)\n                self.update()\n",
         (f"{_QUICK}[batch_parameter_server]",),
         "the reply is the model of before the update",
-        also=((_BATCH, "        return copy.deepcopy(self.model)  #", "        return old  #"),),
+        also=((_BATCH, "set_result(self.model)", "set_result(old)"),),
     ),
     Mutant(
         "torn-model",
@@ -86,20 +85,18 @@ MUTANTS = (
         "the reply is the live model, which the next update changes while it is sent",
     ),
     Mutant(
-        "shared-tensors",
-        _BATCH,
-        "        return copy.deepcopy(self.model)  #",
-        "        return self.model  #",
-        (f"{_OF_BATCH}::test_replies_are_snapshots",),
-        "the next round adds into tensors that are still being sent",
+        "a-round-without-the-last",
+        "reference/rpc/rounds.py",
+        "len(self.joined) == len(self.names)",
+        "len(self.joined) >= len(self.names) - 1",
+        ("tests/reference/test_rounds.py::TestJoin::test_only_the_last_report_completes_a_round",),
+        "an update changes the model while it is sent to a trainer that has not reported again",
     ),
     Mutant(
         "replies-under-the-lock",
         _BATCH,
-        "        if last:\n"
-        "            # Outside the lock: this serialises every waiting caller's reply in turn (S2.3, S2.4).\n"
-        "            self.round.swap_future().set_result(model)\n",
-        "        if last:\n            with self.lock:\n                self.round.swap_future().set_result(model)\n",
+        "            self.round.swap_future().set_result(self.model)\n",
+        "            with self.lock:\n                self.round.swap_future().set_result(self.model)\n",
         (f"{_OF_BATCH}::test_replies_are_made_outside_the_lock",),
         "every reply is pickled while the lock is held",
     ),

@@ -42,12 +42,22 @@ def reply_with_stale_parameters(role: str) -> None:
     """The server replies with the model from before the round."""
     right: Any = batch.BatchUpdateParameterServer.update
 
-    def wrong(self: Any) -> Any:
-        before = copy.deepcopy(self.model)
+    def wrong(self: Any) -> None:
+        before, swap = copy.deepcopy(self.model), type(self.round).swap_future
         right(self)
-        return before
+        self.round.swap_future = lambda: Replying(swap(self.round), before)
 
     batch.BatchUpdateParameterServer.update = wrong  # type: ignore[method-assign]
+
+
+class Replying:
+    """A future whose result is ``value``, whatever is set."""
+
+    def __init__(self, future: Any, value: object) -> None:
+        self.future, self.value = future, value
+
+    def set_result(self, _: object) -> None:
+        self.future.set_result(self.value)
 
 
 def keep_no_momentum(role: str) -> None:
@@ -87,7 +97,7 @@ def record_another_order(role: str) -> None:
 
     def wrong(self: Any) -> Any:
         trace = right(self)
-        turns = [(kind, worker) for kind in (single.PULL, single.PUSH) for worker in range(len(self.calls.workers))]
+        turns = [(kind, worker) for kind in (single.PULL, single.PUSH) for worker in range(len(self.calls.names))]
         trace.tensors["order/events"] = torch.tensor(turns * self.calls.steps)
         return trace
 
@@ -166,7 +176,16 @@ def swap_arrivals(role: str) -> None:
 
 def add_in_order_of_arrival(role: str) -> None:
     """The server adds in order of arrival, whatever the case says."""
-    batch.BatchUpdateParameterServer.order = lambda self: self.round.joined  # type: ignore[method-assign]
+    right: Any = batch.BatchUpdateParameterServer.update
+
+    def wrong(self: Any) -> None:
+        in_rank_order, self.trainers = self.trainers, list(self.round.joined)
+        try:
+            right(self)
+        finally:
+            self.trainers = in_rank_order
+
+    batch.BatchUpdateParameterServer.update = wrong  # type: ignore[method-assign]
 
 
 def forget_the_decoder(role: str) -> None:

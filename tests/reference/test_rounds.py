@@ -48,6 +48,10 @@ def round_of(rounds: Rounds[str], result: str) -> list[str]:
 
 
 class TestJoin:
+    def test_only_the_last_report_completes_a_round(self, rounds: Rounds[str]) -> None:
+        """The batch server sends its live model, because the next update waits for all (S2.5)."""
+        assert [rounds.join(name)[1] for name in NAMES] == [False, True]
+
     def test_each_participant_may_pick_its_own_part_of_the_result(self, rounds: Rounds[str]) -> None:
         futures = [rounds.join(name, pick=pick)[0] for name, pick in zip(NAMES, (itemgetter(1), None), strict=True)]
         rounds.complete("xy")
