@@ -50,7 +50,7 @@ unhurried = settings(deadline=None, max_examples=60, suppress_health_check=[Heal
 class Foreign(reference.trace.case.Case):
     """A case of no tutorial of this package."""
 
-    rows: int = reference.trace.case.number(2, "rows")
+    rows: int = reference.trace.case.number_field(2, "rows")
 
 
 @dataclass(frozen=True)
