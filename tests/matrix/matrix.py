@@ -131,8 +131,7 @@ Each tutorial under each kind of fault, as `tests/matrix/test_matrix.py` runs it
 - *Pause at call* stops the callee, *Pause at step* the caller. *Hold* holds the callee's GIL when the call arrives.
 - *Duplicate* hits `batch_reinforce` in the last step, and the batch and sharded servers in the last round. As published
   their calls do not say for which step or round they are: in an earlier one a second execution of the last call counts
-  for the next step, and the run fails then or later. torch itself never duplicates a call; `parameter_server` shows
-  how calls are numbered against whoever does.
+  for the next step, and the run fails then or later. torch itself never duplicates a call.
 - *Corrupt* changes a tensor of the message that the last table names; `wrong` is then the right answer.
 - *to_here* and *backward* are a fetch of an RRef's value, and a gradient of distributed autograd.
 - Partitions are between caller and callee, one way, and last until the end; *healed* is both ways, for 0.2 s.
