@@ -11,7 +11,7 @@ it under ``order`` and the twin replays it. With one worker the order is known b
 
 This is the protected form of an asynchronous server: a call says whose it is, and its number. torch sends no call
 twice. But a caller who calls again because no reply came, for the request or the reply may be lost, does
-(docs/retries.md). A push that comes again gets the same reply and changes nothing.
+(docs/calls.md). A push that comes again gets the same reply and changes nothing.
 """
 
 from __future__ import annotations

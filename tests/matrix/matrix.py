@@ -6,7 +6,7 @@ tests.matrix.matrix`` prints docs/matrix.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "matrix.md"
 
 @dataclass(frozen=True)
 class Cell:
-    """One run. ``place``: the place of its fault; ``kind``: the column, or the mixture."""
+    """One run. ``place``: the place of its fault; ``kind``: the row of the page, or the mixture."""
 
     tutorial: str
     place: str
@@ -124,15 +124,14 @@ Each tutorial under each kind of fault, as `tests/matrix/test_matrix.py` runs it
 | W | `wrong`: the run ends with another trace (reason below) |
 | - | there is no such cell; the reason is below |
 
-- In each row the fault hits the call that carries the tutorial's gradients, parameters or actions, once it trains
-  (`tests/matrix/places.py`; the table at the end shows them).
+- In each column the fault hits the call that carries the tutorial's gradients, parameters or actions, once it trains
+  (`tests/matrix/places.py`; the last table shows them).
 - *Crash before* and *Crash after* kill the callee, and so does *Crash at step*. *Crash at call* kills the caller.
 - *Crash segv*, *Crash abort* and *Crash term* send the callee that signal, and *Crash exit* makes the caller exit.
 - *Pause at call* stops the callee, *Pause at step* the caller. *Hold* holds the callee's GIL when the call arrives.
 - *Duplicate* hits `batch_reinforce` in the last step, and the batch and sharded servers in the last round. As published
   their calls do not say for which step or round they are: in an earlier one a second execution of the last call counts
-  for the next step, and the run fails then or later. torch itself never duplicates a call; `parameter_server` shows
-  how calls are numbered against whoever does.
+  for the next step, and the run fails then or later. torch itself never duplicates a call.
 - *Corrupt* changes a tensor of the message that the last table names; `wrong` is then the right answer.
 - *to_here* and *backward* are a fetch of an RRef's value, and a gradient of distributed autograd.
 - Partitions are between caller and callee, one way, and last until the end; *healed* is both ways, for 0.2 s.
@@ -143,49 +142,58 @@ Each tutorial under each kind of fault, as `tests/matrix/test_matrix.py` runs it
 
 def page() -> str:
     """Write docs/matrix.md."""
-    tables = [f"## Faults of {_title(place)}\n\n{_table(place)}" for place in KINDS]
-    mixed = [f"| {name} | {kind} | {_sign(expected)} | {expected.reason} |" for name, kind, _, expected in MIXED]
-    both = "\n".join(["## Two at once\n", "| tutorial | faults | | why |", "|---|---|---|---|", *mixed])
-    rows = [f"| {name} | `{at.site}` | {at.caller} | {at.nth} | {at.callee} |" for name, at in PLACES.items()]
-    where = "\n".join(["## Where\n", "| tutorial | call | by | number | executed by |", "|---|---|---|---|---|", *rows])
-    return "\n\n".join([_ABOUT.rstrip(), *tables, both, _reasons(), where, _corrupted()]) + "\n"
+    kinds = [
+        (_PLACES[place], kind, *(_sign(VERDICTS[name][kind]) for name in TUTORIALS))
+        for place, kinds in KINDS.items()
+        for kind in kinds
+    ]
+    mixed = [(name, kind, _sign(expected), expected.reason) for name, kind, _, expected in MIXED]
+    where = [(name, f"`{at.site}`", at.caller, str(at.nth), at.callee, _corrupted(name)) for name, at in PLACES.items()]
+    tables = (
+        _ABOUT.rstrip(),
+        _table("Cells", ("of", "fault", *TUTORIALS), kinds),
+        _table("Two at once", ("tutorial", "faults", "", "why"), mixed),
+        _table("Reasons", ("cells", "why"), _reasons()),
+        _table("Where", ("tutorial", "call", "by", "number", "executed by", "what Corrupt changes"), where),
+    )
+    return "\n\n".join(tables) + "\n"
 
 
-def _corrupted() -> str:
-    """Show the plan of each tutorial's `Corrupt`."""
-    rows = [f"| {name} | `{plan_of(name, 'Corrupt')}` |" for name, at in PLACES.items() if at.tensors]
-    return "\n".join(["| tutorial | what is corrupted |", "|---|---|", *rows])
+def _corrupted(name: str) -> str:
+    """Show the plan of a tutorial's `Corrupt`."""
+    return f"`{plan_of(name, 'Corrupt')}`" if PLACES[name].tensors else "-"
 
 
-def _title(place: str) -> str:
-    return {
-        "call": "calls",
-        "engine": "what torch sends by itself",
-        "message": "messages",
-        "process": "processes",
-        "network": "the network",
-    }[place]
+_PLACES = {
+    "call": "a call",
+    "engine": "what torch sends by itself",
+    "message": "a message",
+    "process": "a process",
+    "network": "the network",
+}
 
 
-def _table(place: str) -> str:
-    kinds = list(KINDS[place])
-    rows = [f"| {name} | {' | '.join(_sign(VERDICTS[name][kind]) for kind in kinds)} |" for name in TUTORIALS]
-    return "\n".join([f"| | {' | '.join(kinds)} |", f"|{'---|' * (len(kinds) + 1)}", *rows])
+def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(row)} |" for row in (head, *rows)]
+    return "\n".join([f"## {title}\n", lines[0], f"|{'---|' * len(head)}", *lines[1:]])
 
 
 def _sign(expected: Expected) -> str:
     return {EQUAL: "=", ERROR: "E", WRONG: "W", NEEDLESS: "N", "": "-"}[expected.verdict]
 
 
-def _reasons() -> str:
-    """Say why a cell is empty, or differs from its column."""
-    found: dict[tuple[str, str], list[str]] = {}
-    every = [(name, kind, expected) for name in TUTORIALS for kind, expected in VERDICTS[name].items()]
-    for name, kind, expected in [*every, *((name, kind, expected) for name, kind, _, expected in MIXED)]:
-        if expected.reason:
-            found.setdefault((kind, expected.reason), []).append(name)
-    rows = [f"| {kind} | {', '.join(names)} | {reason} |" for (kind, reason), names in found.items()]
-    return "\n".join(["## Reasons\n", "| cell | of | why |", "|---|---|---|", *rows])
+def _reasons() -> Iterator[tuple[str, str]]:
+    """Yield the cells that are empty or differ from their row, with the reason."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for name in TUTORIALS:
+        for kind, expected in VERDICTS[name].items():
+            if expected.reason:
+                found.setdefault(expected.reason, {}).setdefault(kind, []).append(name)
+    for reason, names_of in found.items():
+        kinds_of: dict[str, list[str]] = {}
+        for kind, names in names_of.items():
+            kinds_of.setdefault(", ".join(names), []).append(kind)
+        yield "; ".join(f"*{', '.join(kinds)}* of {names}" for names, kinds in kinds_of.items()), reason
 
 
 if __name__ == "__main__":

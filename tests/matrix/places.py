@@ -1,4 +1,4 @@
-"""The faults of the matrix: the call and the roles of a row, and the fault of a column."""
+"""The faults of the matrix: the call and the roles of a tutorial, and the fault of a kind."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class TestTheTable:
         assert silent == [], "errors that nobody has to say"
         assert len({cell.name for cell in cells()}) == len(list(cells())) >= 230
 
-    def test_the_kinds_at_each_place_are_columns(self) -> None:
+    def test_the_kinds_at_each_place_are_rows(self) -> None:
         plans = [Plan.parse(plan_of("batch_parameter_server", kind)) for row in KINDS.values() for kind in row]
         places = ["call" if place == "engine" else place for place, row in KINDS.items() for _ in row]
         assert [plan.faults[0].place for plan in plans] == places

@@ -21,9 +21,11 @@ def _code(names: Iterable[str]) -> str:
 
 
 def shapes_table() -> str:
-    """Return the table of the fields that each kind needs and may have at each place."""
-    rows = [(f"`{kind.name}`", kind.place, _code(kind.needs), _code(kind.may)) for kind in KINDS]
-    return _table(("kind", "place", "needs", "may have"), *rows)
+    """Return the table of the fields that kinds need and may have at each place: a row for those that are alike."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for kind in KINDS:
+        found.setdefault((kind.place, _code(kind.needs), _code(kind.may)), []).append(kind.name)
+    return _table(("kind", "place", "needs", "may have"), *((_code(names), *row) for row, names in found.items()))
 
 
 def fields_table() -> str:
