@@ -17,7 +17,7 @@ from faults.plan.fields import (
     check_value,
     wanted,
 )
-from faults.plan.kinds import KINDS, kind_of
+from faults.plan.kinds import KINDS, Kind, kind_of
 from tests.project.fault_tables import ROOT, fields_table, shapes_table
 
 
@@ -39,6 +39,13 @@ def test_the_tables_agree_with_the_fault() -> None:
 def test_the_manual_shows_the_tables(table: Callable[[], str]) -> None:
     """Paste the output of `python -m tests.project.fault_tables`."""
     assert table() in manual()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.name}-{kind.place}")
+def test_every_kind_stands_on_the_page_of_its_place(kind: Kind) -> None:
+    page = {"call": "calls", "message": "messages", "process": "processes", "network": "networks"}[kind.place]
+    for name in ("faults", page):
+        assert kind.name in (ROOT / "docs" / f"{name}.md").read_text(), name
 
 
 @pytest.mark.parametrize("name", FIELDS)
