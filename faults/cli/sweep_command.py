@@ -175,11 +175,11 @@ def _is(cell: Cell, kind: str) -> bool:
 
 def print_sweep(name: str, swept: Swept) -> None:
     """Print the tables, what is not hurt, and the counts of verdicts."""
-    for size, wanted in ((1, swept.cells), (2, swept.pairs)):
+    for size, number in ((1, swept.cells), (2, swept.pairs)):
         results = [result for result in swept.results if len(result.cell.cells) == size]
-        if size == 1 or wanted:
+        if size == 1 or number:
             kind, faults = ("cells", "1 fault") if size == 1 else ("pairs", "2 faults")
-            console().print(_table(f"{name}: {len(results)} of {wanted} {kind}, each under {faults}", results))
+            console().print(_table(f"{name}: {len(results)} of {number} {kind}, each under {faults}", results))
     for each in swept.unhurt:
         print(one_line(f"not hurt: {each.site}, {each.injection}: {each.reason}"))
     alone, both = ([each for each in swept.results if len(each.cell.cells) == size] for size in (1, 2))
@@ -187,7 +187,7 @@ def print_sweep(name: str, swept: Swept) -> None:
     if swept.pairs:
         print(f"in pairs: {_counts(both)}")
     if swept.not_run:
-        print(f"{swept.not_run} of {swept.wanted} cells{' and pairs' * bool(swept.pairs)} were not run")
+        print(f"{swept.not_run} of {swept.size} cells{' and pairs' * bool(swept.pairs)} were not run")
 
 
 def _counts(results: Sequence[Result]) -> str:

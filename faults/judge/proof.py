@@ -92,18 +92,18 @@ def fired(run: Run, proofs: Proofs) -> Proof:
     counts = Counter(event.details["fault"] for event in _completed(run))
     first = {event.details["fault"]: event.time for event in reversed(firings(run))}
     reasons, hits = Reasons(run), _hits(run)
-    wrong, unseen = [], []
+    wrong, unproven = [], []
     for number, fault in enumerate(run.plan.faults):
         if fault.place == "message":
-            unseen += [str(fault)] if proofs[number][1] is None else []
+            unproven += [str(fault)] if proofs[number][1] is None else []
         elif not _often_enough(run, fault, counts[number], first.get(number, 0.0)):
             wrong.append(f"{fault} fired {counts[number]} times, wanted {_wanted(fault)}{reasons.of(number, fault)}")
         elif hits.get(number, counts[number]) != counts[number]:
             wrong.append(f"{fault} fired {counts[number]} times, wanted {hits[number]}: the calls that it hit")
     if wrong:
         return False, "; ".join(wrong)
-    if unseen:
-        return None, f"{', '.join(unseen)}: left no evidence"
+    if unproven:
+        return None, f"{', '.join(unproven)}: left no evidence"
     return True, f"{len(run.plan.faults)} of {len(run.plan.faults)} faults"
 
 

@@ -248,8 +248,8 @@ def _by_signal(facts: Facts, failure: Failure) -> str:
     if facts.run.is_script or failure.end.kind != "Killed":
         return ""
     crash = facts.killed.get(facts.last[failure.role].process)
-    planned = set() if crash is None else {str(Killed(each)) for each in signals_of_end(crash.details.get("how"))}
-    return "" if failure.end.text in planned else "the plan sent no such signal"
+    sent = set() if crash is None else {str(Killed(each)) for each in signals_of_end(crash.details.get("how"))}
+    return "" if failure.end.text in sent else "the plan sent no such signal"
 
 
 def of_torch(facts: Facts, failure: Failure) -> str:

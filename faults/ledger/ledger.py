@@ -39,7 +39,7 @@ from typing import Any
 from faults.ledger import file_schema
 from faults.ledger.error_links import first_line
 from reference.system.files import content_of
-from reference.system.text import OneLine, one_line, said, shown
+from reference.system.text import OneLine, one_line, shown
 
 SUFFIX = ".jsonl"
 # The form of ledgers and of ``run.json``. A run of another one is refused.
@@ -155,6 +155,14 @@ def boot_id() -> str:
         return ""
 
 
+def value_text(value: object) -> str:
+    """``str`` of a value, or `shown` if ``str`` fails, as for a list that is nested too deeply."""
+    try:
+        return str(value)
+    except Exception:
+        return shown(value)
+
+
 @dataclass(frozen=True)
 class Event:
     """One line of a ledger. ``time``: seconds, on the clock of the timeline's first role; ``process``: its writer, 0 if
@@ -178,7 +186,7 @@ class Event:
 
     def __str__(self) -> str:
         details = " ".join(
-            f"{name}={said(value)}" for name, value in self.details.items() if name not in ("links", "stack")
+            f"{name}={value_text(value)}" for name, value in self.details.items() if name not in ("links", "stack")
         )
         return one_line(f"{self.time:10.4f}  {self.role}  {self.event}  {details}".rstrip())
 

@@ -20,7 +20,7 @@ from faults.plan.plan import Fault, Plan, PlanError
 Call = tuple[str, str, int]
 
 # What is done to a call, by the name in the table of verdicts. Some only if they are asked for.
-VARIANTS: Mapping[str, OfCall] = {name: kind for kind in CALLS for name, _ in kind.swept()}
+VARIANTS: Mapping[str, OfCall] = {name: kind for kind in CALLS for name, _ in kind.named_variants()}
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def every_way(sites: Mapping[str, Calls], timeout: float, named: Collection[str]
 
 
 def _ways(site: str, calls: Calls, kind: OfCall, timeout: float) -> Iterator[Cell | Unhurt]:
-    for name, values in kind.swept():
+    for name, values in kind.named_variants():
         found = kind.occurrences(site, calls, values, timeout)
         if isinstance(found, str):
             yield Unhurt(site, name, found)
@@ -130,13 +130,13 @@ class Swept:
     interrupted: bool = False
 
     @property
-    def wanted(self) -> int:
+    def size(self) -> int:
         return self.cells + self.pairs
 
     @property
     def not_run(self) -> int:
         """The number of cells and pairs that were left when the budget or the sweep ended."""
-        return self.wanted - len(self.results)
+        return self.size - len(self.results)
 
 
 # Runs a program once under a plan, with all files in a folder.

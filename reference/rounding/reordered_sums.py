@@ -99,8 +99,8 @@ def batch_norm_forward(by: Orders, func: Any, x: Tensor, *args: Any) -> Any:
 
 
 def batch_norm_backward(by: Orders, func: Any, grad: Tensor, x: Tensor, *args: Any) -> Any:
-    weight, _, _, mean, scale, training, _, wanted = args
-    if by.coin() and training and isinstance(weight, Tensor) and all(wanted):
+    weight, _, _, mean, scale, training, _, output_mask = args
+    if by.coin() and training and isinstance(weight, Tensor) and all(output_mask):
         return _formula_backward(by, grad, x, weight, mean, scale)
     images, places = by.order(x.shape[0]), by.order(x[0, 0].numel())
     of_x, *others = func(*(_shuffled(each, images, places) for each in (grad, x)), *args)

@@ -82,14 +82,6 @@ def escape_output() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def said(value: object) -> str:
-    """``str`` of a value, or `shown` if ``str`` fails, as for a list that is nested too deeply."""
-    try:
-        return str(value)
-    except Exception:
-        return shown(value)
-
-
 class Twice(ValueError):
     """A JSON object has a name twice. One line."""
 

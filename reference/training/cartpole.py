@@ -177,8 +177,8 @@ def goal(trace: Trace) -> str:
     threshold = gymnasium.spec(trace.case.env).reward_threshold  # type: ignore[attr-defined]
     if threshold is None:
         raise TraceError(f"{trace.case.env} has no threshold of the reward")  # type: ignore[attr-defined]
-    curve, wanted = running_rewards(trace), LEARNT * threshold
+    curve, least = running_rewards(trace), LEARNT * threshold
     for episode, reward in enumerate(curve, start=1):
-        if reward >= wanted:
+        if reward >= least:
             return f"running reward {reward:.1f} after {episode} episodes"
-    raise TraceError(f"running reward at most {max(curve):.1f} in {len(curve)} episodes, wanted {wanted}")
+    raise TraceError(f"running reward at most {max(curve):.1f} in {len(curve)} episodes, wanted {least}")

@@ -60,8 +60,8 @@ def partition(model: nn.Module, servers: int) -> list[list[str]]:
     for name, _ in model.named_buffers():
         of_module.setdefault(first.get(name.rpartition(".")[0], ""), []).append(name)
     for server, part in enumerate(parts):
-        wanted = [*part, ""] if server == 0 else list(part)
-        part += [buffer for name in wanted for buffer in of_module.get(name, ())]
+        modules_of = [*part, ""] if server == 0 else list(part)
+        part += [buffer for name in modules_of for buffer in of_module.get(name, ())]
     return parts
 
 

@@ -177,30 +177,30 @@ def losses_named() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        if type(error) is not RuntimeError:  # no RPC failed; other errors name the lost peer themselves
+        if type(error) is not RuntimeError:  # no RPC failed; other errors name the dead peer themselves
             raise
         try:
-            # A rank that tells of a loss leaves then, and may be gone before it is asked.
-            lost = here().lost or rpc.rpc_sync(first, who_is_lost, timeout=2 * NEWS_SECONDS)
+            # A rank that tells of a death leaves then, and may be gone before it is asked.
+            reason = here().reason or rpc.rpc_sync(first, reason_of_failure, timeout=2 * NEWS_SECONDS)
         except RuntimeError as failed:
-            lost = _trouble(first, failed, 2 * NEWS_SECONDS)
+            reason = _trouble(first, failed, 2 * NEWS_SECONDS)
         if own == first:
             # These calls come after the answers to waiting ranks, which must be sent before this process ends.
-            _inform(lost or f"{own} ended by {type(error).__name__}", NEWS_SECONDS)
-        if lost is None:
+            _inform(reason or f"{own} ended by {type(error).__name__}", NEWS_SECONDS)
+        if reason is None:
             raise
-        raise PeerLost(lost) from error
+        raise PeerLost(reason) from error
 
 
 # What the processes call on each other.
 
-Answer = torch.futures.Future[str | None]  # None, or a text that names the lost rank
+Answer = torch.futures.Future[str | None]  # None, or why the shutdown fails
 # The stage that a process has reached, the open calls of its program, and the place of its main thread.
 State = tuple[str, int, str]
 
 
 class ShutdownBarrier:
-    """One process's part in the end of its world. The first rank's knows who is where, and who was lost."""
+    """One process's part in the end of its world. The first rank's knows who is where, and why the shutdown fails."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = list(names)
@@ -208,7 +208,7 @@ class ShutdownBarrier:
         self.missing = {stage: set(names) for stage in STAGES}
         self.answers: dict[str, Answer] = {stage: torch.futures.Future() for stage in STAGES}
         # Why the shutdown fails, as this process was told or has noticed first; and that the answers are given.
-        self.lost: str | None = None
+        self.reason: str | None = None
         self.known = threading.Event()
         # Completes when this process need not be watched any longer.
         self.released: torch.futures.Future[None] = torch.futures.Future()
@@ -236,23 +236,23 @@ class ShutdownBarrier:
         try:
             call.value()
         except Exception as error:
-            self.lose(_gone(name, error))
+            self.fail(_gone(name, error))
 
     def reach(self, stage: str, name: str) -> Answer:
-        """Note where ``name`` is. The returned future completes when all are there, or when one is lost."""
+        """Note where ``name`` is. The returned future completes when all are there, or when one is dead."""
         with self.lock:
             self.missing[stage].discard(name)
-            last = not self.missing[stage] and self.lost is None
+            last = not self.missing[stage] and self.reason is None
         if last:
             self.answers[stage].set_result(None)
         return self.answers[stage]
 
-    def lose(self, text: str) -> None:
-        """End the wait of all ranks for the stages that not all have reached, unless a rank was lost before."""
+    def fail(self, text: str) -> None:
+        """End the wait of all ranks for the stages that not all have reached, unless the shutdown has failed before."""
         with self.lock:
-            if self.lost is not None:
+            if self.reason is not None:
                 return
-            self.lost = text
+            self.reason = text
             unreached = [stage for stage in STAGES if self.missing[stage]]
         for stage in unreached:
             self.answers[stage].set_result(text)
@@ -293,15 +293,15 @@ def reach(stage: str, name: str) -> Answer:
     return here().reach(stage, name)
 
 
-def lose(text: str) -> None:
+def fail(text: str) -> None:
     """Runs on a rank that has to hear that the common shutdown has failed, and why."""
-    here().lose(text)
+    here().fail(text)
 
 
-def who_is_lost() -> str | None:
+def reason_of_failure() -> str | None:
     """Runs on the first rank, which hears of a death at about the time when calls of other ranks fail because of it."""
     here().known.wait(NEWS_SECONDS)
-    return here().lost
+    return here().reason
 
 
 def state() -> State:
@@ -337,15 +337,16 @@ def end_together(limit: TimeLimit) -> None:
 def _meet(stage: str, limit: TimeLimit) -> None:
     """Wait until all ranks have come to this stage. Raises PeerLost or TimeoutError."""
     barrier, own = here(), rpc.get_worker_info().name
+    first = barrier.names[0]
     barrier.stage = stage
     try:
-        lost = barrier.lost or rpc.rpc_sync(barrier.names[0], reach, args=(stage, own), timeout=limit.left_to_wait())
+        reason = barrier.reason or rpc.rpc_sync(first, reach, args=(stage, own), timeout=limit.left_to_wait())
     except RuntimeError as error:
         if _is_timeout(error):
             raise TimeoutError from error
-        raise PeerLost(_gone(barrier.names[0], error)) from error
-    if lost is not None:
-        raise PeerLost(lost)
+        raise PeerLost(_gone(first, error)) from error
+    if reason is not None:
+        raise PeerLost(reason)
 
 
 def _await_open_calls(limit: TimeLimit) -> None:
@@ -353,7 +354,7 @@ def _await_open_calls(limit: TimeLimit) -> None:
     barrier = here()
     while barrier.look():
         if barrier.known.wait(PAUSE):
-            raise PeerLost(barrier.lost)
+            raise PeerLost(barrier.reason)
         if limit.over():
             raise TimeoutError
 
@@ -376,8 +377,8 @@ def _count_together(limit: TimeLimit) -> None:
             if limit.over():
                 raise TimeoutError
             dead = _dead(min(NEWS_SECONDS, limit.left_to_wait()))
-            if here().lost or (dead and not count.ends_within(min(GRACE, limit.left_to_wait()))):
-                raise PeerLost(here().lost or dead)
+            if here().reason or (dead and not count.ends_within(min(GRACE, limit.left_to_wait()))):
+                raise PeerLost(here().reason or dead)
             pause *= 2
     except BaseException as error:
         with suppress(RuntimeError):
@@ -415,11 +416,11 @@ def _give_up(error: PeerLost | TimeoutError, limit: TimeLimit) -> str:
     Who was told a cause passes it on: the rank that told it may not have told all.
     """
     barrier, own = here(), rpc.get_worker_info().name
-    text = barrier.lost or (_missing(error, limit) if isinstance(error, TimeoutError) else str(error))
+    text = barrier.reason or (_missing(error, limit) if isinstance(error, TimeoutError) else str(error))
     # No future may be completed later: torch crashes if one is completed after RPC has ended.
-    barrier.lose(text)
+    barrier.fail(text)
     barrier.known.wait(NEWS_SECONDS)
-    text = barrier.lost or text
+    text = barrier.reason or text
     if isinstance(error, TimeoutError) or own == barrier.names[0]:
         _inform(text, limit.left() / 2)
     return text
@@ -473,7 +474,7 @@ def _inform(text: str, seconds: float) -> None:
     """
     first, *others = here().names
     for names in ([first], others):
-        call_all(names, lose, (text,), min(seconds / 2, NEWS_SECONDS))
+        call_all(names, fail, (text,), min(seconds / 2, NEWS_SECONDS))
 
 
 def call_all(

@@ -121,7 +121,7 @@ class Messages:
 _PR_SET_PDEATHSIG = 1
 
 # Seconds that a role whose start or shutdown failed waits to hear which lost peer is the cause.
-LOSS_SECONDS = 2.0
+PEER_DEATH_SECONDS = 2.0
 
 
 def die_with_parent() -> None:
@@ -177,7 +177,7 @@ class Link:
             self._die()
         self._lock = threading.RLock()
         self._phase = Phase.STARTING
-        self._lost: str | None = None
+        self._peer_death: str | None = None
         self._stack: str | None = None
 
     def listen(self) -> None:
@@ -193,20 +193,20 @@ class Link:
     def enter(self, phase: Phase) -> None:
         """Move on to ``phase`` and tell the launcher. Raises PeerLost if a peer is known to be gone."""
         with self._lock:
-            if self._lost is not None:
-                raise PeerLost(self._lost)
+            if self._peer_death is not None:
+                raise PeerLost(self._peer_death)
             self._phase = phase
             self.send(phase.value)
 
-    def await_loss(self, error: RuntimeError) -> None:
+    def await_peer_death(self, error: RuntimeError) -> None:
         """Wait before reporting ``error``, which the start or the shutdown raised: a dead peer may be its cause.
 
         If it is, the launcher says so, and more clearly than torch's "eof": then the process ends here. Otherwise this
-        returns after `LOSS_SECONDS`.
+        returns after `PEER_DEATH_SECONDS`.
         """
-        with self._lock:  # `_hear_of_loss` must find the whole text, or wait for it
+        with self._lock:  # `_hear_of_peer_death` must find the whole text, or wait for it
             self._stack = "".join(traceback.format_exception(error))
-        threading.Event().wait(LOSS_SECONDS)
+        threading.Event().wait(PEER_DEATH_SECONDS)
 
     def _listen(self) -> None:
         sources: list[Any] = [self._pipe] + ([] if self._launcher is None else [self._launcher])
@@ -217,18 +217,18 @@ class Link:
                 kind, *content = loads(self._pipe.recv_bytes())
             except (EOFError, OSError):
                 self._die()
-            if kind == "lost":
-                self._hear_of_loss(content[0])
+            if kind == "peer_death":
+                self._hear_of_peer_death(content[0])
             elif kind == "ping":
                 self.send("here")
             else:
                 self.calls.put((kind, *content))
 
-    def _hear_of_loss(self, text: str) -> None:
+    def _hear_of_peer_death(self, text: str) -> None:
         with self._lock:
-            self._lost = text
+            self._peer_death = text
             if self._phase is Phase.RUNNING:
-                return  # the role will notice the loss itself, at the latest when it enters the next phase
+                return  # the role will notice the death itself, at the latest when it enters the next phase
             # The main thread waits inside torch and cannot be interrupted: rpc.shutdown() has no limit, and the
             # rendezvous of init_rpc waits for 24 days.
             frame = sys._current_frames().get(threading.main_thread().ident or 0)

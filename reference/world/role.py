@@ -171,7 +171,7 @@ def _peers_blamed(link: Link) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        link.await_loss(error)
+        link.await_peer_death(error)
         raise
 
 

@@ -157,11 +157,11 @@ def start_agent(
     """
     # Looked up only now, because registering a backend replaces this enumeration.
     kind = rpc.backend_registry.BackendType[backend or "TENSORPIPE"]
-    wanted = {"init_method": init_method, **(options or {})}
+    arguments = {"init_method": init_method, **(options or {})}
     if kind.name == "TENSORPIPE":
         # Not by torch's own function for this, which drops device_maps silently.
-        built = rpc.TensorPipeRpcBackendOptions(**wanted)
+        built = rpc.TensorPipeRpcBackendOptions(**arguments)
     else:
-        built = rpc.backend_registry.construct_rpc_backend_options(kind, **wanted)
+        built = rpc.backend_registry.construct_rpc_backend_options(kind, **arguments)
     silence_upstream()
     rpc.init_rpc(name, backend=kind, rank=rank, world_size=world_size, rpc_backend_options=built)

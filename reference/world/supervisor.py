@@ -4,7 +4,7 @@ It gives up roles before their deadline that do not answer while the world can o
 
 | a role | is given up |
 |---|---|
-| that was told of a loss, and does not end | a grace later |
+| that was told of a death, and does not end | a grace later |
 | that starts RPC, as all others do or have done | when no starting role answers for a grace, or gets on for six |
 | that is stopped, as by SIGSTOP, while others have ended and the rest can only wait | when that has lasted a grace |
 
@@ -132,7 +132,7 @@ class Supervisor(threading.Thread):
         for source in ready:
             if source in sentinels:
                 self._end(sentinels[source])
-        self._tell_of_losses()
+        self._tell_of_deaths()
         self._give_up()
         self._end_overdue()
 
@@ -163,15 +163,15 @@ class Supervisor(threading.Thread):
         with self._lock:
             handle.end()
 
-    def _tell_of_losses(self) -> None:
+    def _tell_of_deaths(self) -> None:
         """If a role is gone and the others only wait for a common start or shutdown, tell them: they wait in vain."""
-        lost = [s for s in self.handles.values() if s.outcome is not None and not isinstance(s.outcome, Returned)]
+        dead = [s for s in self.handles.values() if s.outcome is not None and not isinstance(s.outcome, Returned)]
         rest = self._open()
-        if lost and all(handle.phase in (Phase.STARTING, Phase.JOINING, Phase.FINISHED) for handle in rest):
-            text = "; ".join(f"{handle.name} {handle.outcome}" for handle in lost)
+        if dead and all(handle.phase in (Phase.STARTING, Phase.JOINING, Phase.FINISHED) for handle in rest):
+            text = "; ".join(f"{handle.name} {handle.outcome}" for handle in dead)
             for handle in rest:
                 handle.phase, handle.news = Phase.TOLD, text
-                handle.send("lost", text)
+                handle.send("peer_death", text)
 
 
 class Grace:

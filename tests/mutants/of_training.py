@@ -71,8 +71,8 @@ MUTANTS = (
     Mutant(
         "almost-the-goal",
         _CURVE,
-        "        if reward >= wanted:",
-        "        if reward > wanted - 1:",
+        "        if reward >= least:",
+        "        if reward > least - 1:",
         (f"{_OF_CURVE}::test_a_reward_below_that_is_no_goal",),
         "an agent that has not reached its goal is said to have",
     ),

@@ -68,7 +68,7 @@ MUTANTS = (
     Mutant(
         "asks-who-has-told-and-left",
         _BOUNDED,
-        "            lost = here().lost or rpc.rpc_sync(first",
+        "            reason = here().reason or rpc.rpc_sync(first",
         "            lost = rpc.rpc_sync(first",
         (
             "tests/properties/test_shutdown_machine.py::"
@@ -242,8 +242,8 @@ MUTANTS = (
     Mutant(
         "deaf-to-deaths",
         _SUPERVISOR,
-        "        if lost and all(handle.phase in (Phase.STARTING, Phase.JOINING, Phase.FINISHED) for handle in rest):",
-        "        if lost and all(handle.phase in (Phase.STARTING, Phase.JOINING) for handle in rest):",
+        "        if dead and all(handle.phase in (Phase.STARTING, Phase.JOINING, Phase.FINISHED) for handle in rest):",
+        "        if dead and all(handle.phase in (Phase.STARTING, Phase.JOINING) for handle in rest):",
         (f"{_WORLD}::test_a_survivor_in_the_shutdown_hears_of_a_death",),
         "roles that wait in the shutdown are not told of a death",
     ),
@@ -274,8 +274,8 @@ MUTANTS = (
     Mutant(
         "lost-without-a-name",
         _SUPERVISOR,
-        '            text = "; ".join(f"{handle.name} {handle.outcome}" for handle in lost)',
-        '            text = "; ".join(f"{handle.outcome}" for handle in lost)',
+        '            text = "; ".join(f"{handle.name} {handle.outcome}" for handle in dead)',
+        '            text = "; ".join(f"{handle.outcome}" for handle in dead)',
         (_KILLED,),
         "survivors hear that a peer is lost, not which",
     ),

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference.system.text import LINE, VALUE, OneLine, is_file_name, one_line, printable, said, shown
+from faults.ledger.ledger import value_text
+from reference.system.text import LINE, VALUE, OneLine, is_file_name, one_line, printable, shown
 
 ANY = st.text(st.characters(), max_size=50) | st.text(st.characters(exclude_categories=[]), max_size=50)
 
@@ -61,10 +62,10 @@ def test_a_value_is_shown_on_one_short_line_without_writing_it_all() -> None:
     assert len(shown(["x" * 1000] * 1000, 60)) == 60
 
 
-def test_a_value_without_a_text_is_said_all_the_same() -> None:
-    assert said("a b") == "a b"
-    assert said([1]) == "[1]"
-    assert said(nested(100_000)) == "a list that cannot be shown (RecursionError)"
+def test_a_value_without_a_text_has_one_all_the_same() -> None:
+    assert value_text("a b") == "a b"
+    assert value_text([1]) == "[1]"
+    assert value_text(nested(100_000)) == "a list that cannot be shown (RecursionError)"
 
 
 def test_an_errors_text_is_one_line_however_it_is_raised() -> None:

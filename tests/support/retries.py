@@ -20,9 +20,9 @@ LATER = {
     "Delay reply beyond the time-out": {"kind": "Delay", "side": "reply", "seconds": 1.5},
 }
 HEALTHY = "healthy"
-_KINDS = ("Delay", "Raise", "Drop", "Duplicate", "Crash")
+_KINDS = [kind for kind in CALLS if kind.name in ("Delay", "Raise", "Drop", "Duplicate", "Crash")]
 FAULTS = {
-    **{name: {"kind": kind.name, **values} for kind in CALLS if kind.name in _KINDS for name, values in kind.swept()},
+    **{name: {"kind": kind.name, **values} for kind in _KINDS for name, values in kind.named_variants()},
     **LATER,
 }
 # The faults after which a program may not be able to finish: the callee's own error, and its death.

@@ -73,7 +73,7 @@ class OfCall(Kind):
         numbers = fault.numbers
         return None if numbers is None or (fault.role or fault.roles) is None else len(numbers)
 
-    def swept(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    def named_variants(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield the name and the fields of each variant."""
         for word, values in self.variants.items():
             yield f"{self.name} {word}".rstrip(), values
