@@ -29,6 +29,7 @@ def work(place, seconds):
         except RuntimeError:
             failed = failed or time.monotonic()
             if time.monotonic() - failed > seconds:
+                rpc.shutdown(graceful=False)  # torch's threads may abort a process that ends while they run
                 sys.exit("the controller is gone")
             time.sleep(0.1)
     rpc.shutdown()
