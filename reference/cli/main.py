@@ -1,6 +1,6 @@
 """The command line: ``list``, ``run``, ``verify``, ``compare``, ``conform``.
 
-Exit status 0: success; 1: a run failed or differs from its twin; 2: bad input; 130: interrupted.
+Exit status 0: success; 1: a run failed or differs from its twin; 2: bad input; 3: `unknown`; 130: interrupted.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def show_help() -> int:
     print("  compare explain the first difference of two traces that `run --save` has written")
     print("  conform write a suite of cases for other implementations, run one on it and judge its results\n")
     print("Exit status 0: success; 1: a run failed or differs from its twin; 2: bad input, and no process was started;")
-    print("130: interrupted.")
+    print("3: unknown; 130: interrupted.")
     return 0
 
 

@@ -25,7 +25,7 @@ from reference.outcome import WorldError
 from reference.system.text import one_line, printable, shown
 from reference.trace.case import Case, listed
 from reference.trace.trace import Trace, TraceError
-from reference.verify.verify import RIGHT, culprits, judged, prove, trace_of
+from reference.verify.verify import culprits, exit_status, judged, prove, trace_of
 from reference.world.launcher import launch
 from reference.world.torchrun import number_in, run_rank
 
@@ -71,7 +71,9 @@ def _run_parser(name: str) -> Parser:
     )
     add_case_options(parser, load(name).Case(), saves=True)
     parser.add_argument("--save", metavar="FILE", help="save the trace there, as safetensors (default: not saved)")
-    parser.add_argument("--verify", action="store_true", help="compare the run with its twin; status 1 if it is wrong")
+    parser.add_argument(
+        "--verify", action="store_true", help="compare the run with its twin; status 1: it is wrong; 3: unknown"
+    )
     limit = "seconds for the whole run; under torchrun, for the shutdown (default: 3600)"
     parser.add_argument("--deadline", type=float, default=3600.0, metavar="X", help=limit)
     if name in TIMINGS:
@@ -134,7 +136,7 @@ def _verify(trace: Trace) -> int:
     difference, verdict, explanation = judged(trace)
     for line in (f"{verdict}: {difference}", *explanation):
         print(one_line(line))
-    return 0 if verdict in RIGHT else 1
+    return exit_status([verdict])
 
 
 def _run_rank(case: Case, save: str | None, verifies: bool, deadline: float) -> int:

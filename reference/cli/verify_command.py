@@ -14,7 +14,7 @@ from reference.cli.options import BadInput, Parser, known
 from reference.cli.progress_bar import watch
 from reference.system.text import one_line
 from reference.trace.case import Case
-from reference.verify.verify import CASES_LONG, cases, changes, long_cases, verify
+from reference.verify.verify import CASES_LONG, cases, changes, exit_status, long_cases, verify
 
 
 def run_verify(arguments: Sequence[str]) -> int:
@@ -37,12 +37,12 @@ def run_verify(arguments: Sequence[str]) -> int:
         table.add_column(
             column, justify="right" if column in ("roles", "steps", "seconds") else "left", overflow="fold"
         )
-    held = True
+    verdicts: list[str] = []
     explanations: list[str] = []
     for case, judged_by in wanted:
         with watch(f"{case.tutorial()} {changes(case)}".strip()) as progress:
             row = verify(case, progress, **judged_by)
-        held = held and row.holds
+        verdicts.append(row.verdict)
         numbers = (str(row.roles), str(case.steps), f"{row.seconds:.1f}")
         texts = (case.tutorial(), changes(case) or "defaults", *numbers, row.difference, row.verdict)
         if row.explanation:
@@ -51,4 +51,4 @@ def run_verify(arguments: Sequence[str]) -> int:
     Console(width=None if sys.stdout.isatty() else 140).print(table)
     for line in explanations:
         print(one_line(line))
-    return 0 if held else 1
+    return exit_status(verdicts)

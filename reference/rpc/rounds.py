@@ -131,7 +131,7 @@ class Rounds(Liveness, Generic[T]):
         try:
             return super().gather(calls, stay=stay)
         except ParticipantFailed as error:
-            raise self.error("; ".join([str(self.reason), *error.reasons[1:]])) from error
+            raise self.error(str(error)) from error
 
     def answer(self) -> None:
         assert self.failure is not None

@@ -99,11 +99,13 @@ class Liveness:
         first = self.reason or next(self._errors_told(), "")
         if first:
             self.fail(first)
+            first = str(self.reason)  # there may have been another failure before, and a round gives its number
             self._note_ends(calls, lambda: calls.keys() - self.ended <= {*self.silent}, stay)
         self.close()
         if not first:
             return {name: self._results[name] for name in calls}
-        others = [reason for reason in self._errors_told() if first not in reason]  # some only pass the first one on
+        told = [reason for reason in self._errors_told() if reason not in first]
+        others = [reason for reason in told if first not in reason]  # some only pass the first one on
         late = [name for name in calls if name not in self.ended and name not in self.silent]
         kind = ParticipantSilent if self.silent else ParticipantFailed
         error = kind(first, *others, *([silence(stay, late)] if stay and late else ()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -101,6 +101,12 @@ DEADLINE = 600.0
 RIGHT = ("equal", "within bound")
 
 
+def exit_status(verdicts: Iterable[str]) -> int:
+    """Return a command's exit status: 0 if all runs are right, 1 if one is not, 3 if nobody knows of one (unknown)."""
+    others = {verdict for verdict in verdicts if verdict not in RIGHT}
+    return 0 if not others else 3 if others == {"unknown"} else 1
+
+
 @dataclass(frozen=True)
 class Row:
     """One line of `verify`'s table. ``explanation``: of a run that is wrong, what may be the mistake."""
@@ -111,10 +117,6 @@ class Row:
     difference: str
     verdict: str
     explanation: Sequence[str] = ()
-
-    @property
-    def holds(self) -> bool:
-        return self.verdict in RIGHT
 
 
 def case_of(name: str, given: Mapping[str, Any]) -> Case:

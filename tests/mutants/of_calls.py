@@ -199,6 +199,14 @@ MUTANTS = (
         "the policy acts, and saves what it does, in an episode that has failed",
     ),
     Mutant(
+        "one-of-two-failures-is-told",
+        _WAITING,
+        "            first = str(self.reason)",
+        "            self.reason = first",
+        (f"{_OF_WAITING}::TestGather::test_two_failures_at_once_are_both_named",),
+        "of two failures at the same time an error names only the one that it has seen itself",
+    ),
+    Mutant(
         "told-in-the-callers-thread",
         _WAITING,
         "            self.reason, self.silent = reason, list(silent)\n            self._changed.notify()",
@@ -258,7 +266,7 @@ MUTANTS = (
     Mutant(
         "a-participants-error",
         _ROUNDS,
-        '            raise self.error("; ".join([str(self.reason), *error.reasons[1:]])) from error',
+        "            raise self.error(str(error)) from error",
         "            raise",
         (f"{_OF_ROUNDS}::TestGather::test_a_failing_call_fails_the_round_with_its_error[True]",),
         "an episode that fails raises another error than it says",

@@ -138,7 +138,7 @@ MUTANTS = (
     Mutant(
         "unexpected-error",
         "reference/rpc/rounds.py",
-        '            raise self.error("; ".join([str(self.reason), *error.reasons[1:]])) from error',
+        "            raise self.error(str(error)) from error",
         '            raise AssertionError("a round has failed") from None',
         ("tests/project/test_promises.py::test_a_loss_ends_everybody_soon[raise]",),
         "a failure does not name its cause",

@@ -642,7 +642,7 @@ MUTANTS = (
     Mutant(
         "a-verified-run-that-is-wrong-gives-0",
         "reference/cli/run_command.py",
-        "return 0 if verdict in RIGHT else 1",
+        "return exit_status([verdict])",
         "return 0",
         ("tests/reference/test_cli.py::test_a_wrong_run_is_explained_and_gives_1",),
         "`python -m reference run --verify` prints that the run is wrong, and its status is 0",

@@ -337,7 +337,7 @@ def test_help_names_every_command(arguments: list[str], capsys: pytest.CaptureFi
     commands = [line.split()[0] for line in captured.out.splitlines() if line.startswith("  ")]
     assert commands == ["list", "run", "verify", "compare", "conform"]
     said = "Exit status 0: success; 1: a run failed or differs from its twin; 2: bad input, and no process was started;"
-    assert f"{said}\n130: interrupted." in captured.out
+    assert f"{said}\n3: unknown; 130: interrupted." in captured.out
     assert captured.err == ""
 
 
@@ -495,6 +495,17 @@ def test_a_wrong_run_is_explained_and_gives_1(
     assert any("First difference: step 0000, gradient" in line for line in explanation)
 
 
+def test_a_run_that_nobody_can_judge_is_unknown_and_gives_3(
+    world: FakeWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A learning rate with which the run and its twin overflow."""
+    trace = train_locally(parameter_server.Case(steps=9, lr=1e30))
+    trace.tensors["0000/gradient/weight"] *= 2
+    world.outcomes = {"ps": Returned(trace), "worker1": Returned()}
+    assert main(["run", "parameter_server", "--steps", "9", "--lr", "1e30", "--verify"]) == 3
+    assert "\nunknown: " in capsys.readouterr().out
+
+
 # verify
 
 
@@ -610,6 +621,21 @@ def test_one_bad_row_fails_verify_even_before_a_good_one(
     monkeypatch.setattr(reference.verify.verify, "launch", HalfRight({}))
     assert main(["verify", "parameter_server"]) == 1
     assert [row[-1] for row in rows(capsys.readouterr().out)] == ["failed", "equal"]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "status"),
+    [(["equal", "unknown"], 3), (["unknown", "wrong"], 1), (["refused", "unknown"], 1)],
+    ids=["unknown", "wrong, too", "refused, too"],
+)
+def test_what_is_unknown_gives_3_unless_another_run_is_not_right(
+    verdicts: list[str], status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left = iter(verdicts)
+    monkeypatch.setattr(verify_command, "verify", lambda case, on_progress: Row(case, 2, 1.0, "", next(left)))
+    monkeypatch.setitem(reference.verify.verify.CASES, "parameter_server", ({}, {}))  # type: ignore[misc]
+    assert main(["verify", "parameter_server"]) == status
+    assert [row[-1] for row in rows(capsys.readouterr().out)] == verdicts
 
 
 def test_a_trace_of_another_case_does_not_pass(

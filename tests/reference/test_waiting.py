@@ -76,6 +76,19 @@ class TestGather:
         with pytest.raises(ParticipantFailed, match=r"^b failed: no more; a failed: not without b$"):
             liveness.gather(given, stay=60)
 
+    def test_two_failures_at_once_are_both_named(self) -> None:
+        """The second is told between the moment when `gather` sees the first one's call fail and its own telling."""
+
+        class Late(Liveness):
+            def fail(self, reason: str) -> None:
+                super().fail("b is gone")
+                super().fail(reason)
+
+        given = futures("a", "b")
+        given["a"].set_exception(ValueError("no more"))
+        with pytest.raises(ParticipantFailed, match=r"^b is gone; a failed: no more$"):
+            Late("ab", 60).gather(given)
+
     def test_gather_does_not_stay_for_silent_participants(self) -> None:
         start = time.monotonic()
         with pytest.raises(ParticipantSilent, match=r"^nothing for 0\.1 s from a$"):
