@@ -82,8 +82,8 @@ class EmbeddingServer:
 
     @staticmethod
     @rpc.functions.async_execution  # type: ignore[untyped-decorator]
-    def update(ps_rref: RRef[Any], trainer: str, number: int, context_id: int) -> torch.futures.Future[None]:
-        """Add one trainer's gradient of step ``number``, which lies here in that trainer's context.
+    def update(ps_rref: RRef[Any], trainer: str, context_id: int) -> torch.futures.Future[None]:
+        """Add one trainer's gradient of this step, which lies here in that trainer's context.
 
         The answer comes when the table is updated. The call blocks no RPC thread: all trainers but the last get a
         future that the last one completes.
@@ -92,7 +92,7 @@ class EmbeddingServer:
             StepFailed: a trainer failed, reports twice, or after the last step.
         """
         self = ps_rref.local_value()
-        with self.lock, self.step.report(trainer, number) as (fut, last):
+        with self.lock, self.step.report(trainer) as (fut, last):
             self.held[trainer] = dist_autograd.get_gradients(context_id)[self.weight]  # type: ignore[attr-defined]
             if last:
                 self.apply()
@@ -138,7 +138,7 @@ def train(case: Case, name: str, ps_rref: RRef[Any]) -> Named:
             found = dist_autograd.get_gradients(context_id)  # type: ignore[attr-defined]
             gradients = {key: found[p].clone() for key, p in named(name, model.dense).items()}
             opt.step(context_id)
-            rpc.rpc_sync(ps_rref.owner(), EmbeddingServer.update, args=(ps_rref, name, step, context_id))
+            rpc.rpc_sync(ps_rref.owner(), EmbeddingServer.update, args=(ps_rref, name, context_id))
         recorder.step(step, {name: loss}, named(name, model.dense), gradients)
     return recorder.tensors
 

@@ -63,28 +63,25 @@ class Rounds(Liveness, Generic[T]):
         here = self.joined if self.together and self.number < self.rounds else self.ended
         return [name for name in self.names if name not in here]
 
-    def join(
-        self, name: str, number: int | None = None, pick: Callable[[T], Any] | None = None
-    ) -> tuple[torch.futures.Future[Any], bool]:
+    def join(self, name: str, pick: Callable[[T], Any] | None = None) -> tuple[torch.futures.Future[Any], bool]:
         """Report to the current round. Returns a future of the round's result, and whether this report is the last.
 
-        ``number`` is the round's number from 0, if the report carries it; it makes late and repeated reports known.
         ``pick`` takes this participant's part from the round's result.
 
         Raises:
-            RoundFailed: the report is a stranger's, a second one, of another round or after the last one; or a round
-                has failed. The round goes on without the refused report.
+            RoundFailed: the report is a stranger's, a second one or after the last one; or a round has failed. The
+                round goes on without the refused report.
         """
         with self._lock:  # the lock itself, because entering the condition takes longer
-            self._admit(name, number)
+            self._admit(name)
             self.joined.append(name)
             # Raised in `then`, because an exception that is set on the returned future would arrive as a value.
             return self._future.then(partial(_result_or_raise, pick)), len(self.joined) == len(self.names)
 
     @contextmanager
-    def report(self, name: str, number: int | None = None) -> Iterator[tuple[torch.futures.Future[T], bool]]:
+    def report(self, name: str) -> Iterator[tuple[torch.futures.Future[T], bool]]:
         """`join`, for a block that handles the report: if the block fails, the round fails for all participants."""
-        joined = self.join(name, number)
+        joined = self.join(name)
         with self.work(f"the report of {name}"):
             yield joined
 
@@ -140,20 +137,16 @@ class Rounds(Liveness, Generic[T]):
     def _fail(self, reason: str, silent: Collection[str] = ()) -> None:
         super()._fail(str(self.error.of(self.number, reason)), silent)
 
-    def _admit(self, name: str, number: int | None) -> None:
+    def _admit(self, name: str) -> None:
         now, unit = self.number, self.error.unit
         if self.failure is not None:
             raise self.failure
         if name not in self.names:
             raise self.error(f"unknown {self.error.member} {name!r}, wanted one of {', '.join(self.names)}")
-        if number is not None and number < now:
-            raise self.error.of(now, f"{name} reports for {unit} {number}, which is over")
         if name in self.joined:
             raise self.error.of(now, f"{name} {self.error.twice}")
         if now >= self.rounds:  # otherwise a trainer that runs twice, interleaved with itself, would end with a trace
             raise self.error(f"{name} reports after the last of {self.rounds} {unit}s")
-        if number is not None and number > now:
-            raise self.error.of(now, f"{name} reports for {unit} {number}, which has not begun")
 
 
 def _result_or_raise(pick: Callable[[T], Any] | None, future: torch.futures.Future[T | RoundFailed]) -> Any:

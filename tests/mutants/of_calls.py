@@ -135,14 +135,6 @@ MUTANTS = (
         "a second report of one trainer counts as another trainer's",
     ),
     Mutant(
-        "late-report-counts",
-        _ROUNDS,
-        "        if number is not None and number < now:",
-        "        if number is not None and number < 0:",
-        (f"{_OF_ROUNDS}::TestJoin::test_a_report_of_an_earlier_round_is_refused_by_its_number",),
-        "a report that arrives again counts for the next round",
-    ),
-    Mutant(
         "rounds-without-end",
         _ROUNDS,
         "        if now >= self.rounds:",

@@ -473,12 +473,4 @@ MUTANTS = (
         ("tests/reference/test_dist_backward.py::test_a_failure_comes_after_all_that_ran_here",),
         "dropping a model that DDP's hook still uses hangs",
     ),
-    Mutant(
-        "step-not-said",
-        "reference/hybrid_ddp.py",
-        "args=(ps_rref, name, step, context_id)",
-        "args=(ps_rref, name, 0, context_id)",
-        (f"{_QUICK}[hybrid_ddp]",),
-        "reports carry the number of another step",
-    ),
 )

@@ -217,12 +217,12 @@ def one_more_step(case: Case) -> list[str]:
     server = EmbeddingServer(case)
     rref, ends = RRef(server), []
     batches = [*get_next_batch(case, "trainer1"), *get_next_batch(case, "trainer1")]
-    for step, (indices, _) in enumerate(batches[: case.steps + 1]):
+    for indices, _ in batches[: case.steps + 1]:
         with dist_autograd.context() as context_id:
             rows = rpc.rpc_sync("ps", EmbeddingServer.lookup, args=(rref, indices))
             dist_autograd.backward(context_id, [rows.sum()])  # type: ignore[attr-defined]
             try:
-                rpc.rpc_sync("ps", EmbeddingServer.update, args=(rref, "trainer1", step, context_id))
+                rpc.rpc_sync("ps", EmbeddingServer.update, args=(rref, "trainer1", context_id))
                 ends.append("updated")
             except Exception as error:
                 ends.append(cause_of(error))

@@ -62,25 +62,18 @@ class TestJoin:
             rounds.join("c")
 
     def test_a_second_report_is_refused_and_the_round_goes_on(self, rounds: Rounds[str]) -> None:
-        first, _ = rounds.join("a", 0)
+        first, _ = rounds.join("a")
         with pytest.raises(RoundFailed, match=r"^round 0: a reports twice$"):
-            rounds.join("a", 0)
+            rounds.join("a")
         assert rounds.join("b", 0)[1]
         rounds.complete("one")
         assert result_of(first) == "one"
 
-    def test_a_report_of_an_earlier_round_is_refused_by_its_number(self, rounds: Rounds[str]) -> None:
-        round_of(rounds, "one")
-        with pytest.raises(RoundFailed, match=r"^round 1: a reports for round 0, which is over$"):
-            rounds.join("a", 0)
-        assert rounds.joined == []
-
-    @pytest.mark.parametrize("number", [None, 2])
-    def test_a_report_after_the_last_round_is_refused(self, rounds: Rounds[str], number: int | None) -> None:
+    def test_a_report_after_the_last_round_is_refused(self, rounds: Rounds[str]) -> None:
         round_of(rounds, "one")
         round_of(rounds, "two")
         with pytest.raises(RoundFailed, match=r"^a reports after the last of 2 rounds$"):
-            rounds.join("a", number)
+            rounds.join("a")
 
     def test_the_errors_have_the_class_and_the_words_of_the_users(self) -> None:
         with closing(Rounds[str](NAMES, 1, timeout=60, error=StepFailed)) as rounds:
