@@ -53,7 +53,7 @@ def kinds(text: str) -> list[str]:
     chosen = [kind.strip() for kind in text.split(",")]
     for kind in chosen:
         if kind not in known_kinds:
-            raise argparse.ArgumentTypeError(f"unknown kind {kind!r}, wanted some of {', '.join(known_kinds)}")
+            raise argparse.ArgumentTypeError(f"no sweep makes {kind!r}, wanted some of {', '.join(known_kinds)}")
     return chosen
 
 

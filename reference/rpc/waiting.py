@@ -82,7 +82,10 @@ class Liveness:
             self._changed.notify()
 
     def gather(self, calls: Futures, *, stay: float = 0.0) -> dict[str, Any]:
-        """Wait for every participant's call and return the results in the order of ``calls``. Call it once.
+        """Wait for every participant's call and return the results in the order of ``calls``.
+
+        Call it once, as soon as the calls are made: until it notes that a call has ended, its participant may not be
+        silent.
 
         Args:
             stay: seconds to wait after a failure until the others have heard of it, and so have ended. The caller's

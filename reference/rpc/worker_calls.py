@@ -32,6 +32,8 @@ class WorkerCalls(Liveness):
         Raises:
             ValueError: the worker is unknown.
         """
+        if worker not in self.names:
+            raise ValueError(f"unknown worker {worker!r}, wanted one of {', '.join(self.names)}")
         rank = self.names.index(worker)
         self.heartbeat(worker)
         with self._lock:

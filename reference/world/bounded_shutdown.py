@@ -522,7 +522,7 @@ def _end_here(limit: TimeLimit) -> str:
     finally:
         if not _unfinished[0].is_alive():
             _unfinished.clear()
-    what = f"RPC has not ended in this process after {limit.seconds:g} s, because it still executes {_executing()}"
+    what = f"RPC has not ended in this process after {limit.seconds:g} s, because {_executing()}"
     return f"{what}; until that has ended, init_rpc cannot start RPC again in this process"
 
 
@@ -534,7 +534,7 @@ def _finalize() -> None:
 
 
 def _executing() -> str:
-    """Name the functions that other processes have called and that have not returned."""
+    """Say which functions that other processes have called have not returned."""
     places = []
     for frame in sys._current_frames().values():
         outer = frame
@@ -543,7 +543,7 @@ def _executing() -> str:
         if outer.f_code.co_name == "_run_function" and outer.f_code.co_filename.endswith("rpc/internal.py"):
             called = getattr(outer.f_locals.get("python_udf"), "func", None)
             places.append(_place(frame) or _name_of(called))
-    return ", ".join(sorted(places)) or "a function of C++"
+    return f"it still executes {', '.join(sorted(places))}" if places else "torch's threads have not ended"
 
 
 def _name_of(function: object) -> str:

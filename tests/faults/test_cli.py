@@ -144,7 +144,7 @@ BAD = [
     (["run", "--plan", "Slow role=a kbit_per_second=1", "--script", "true"], "faults of a network need roles"),
     (["sweep"], "sweep what?"),
     (["sweep", "rnn", "--budget", "-1"], "wanted seconds, above 0"),
-    (["sweep", "rnn", "--kinds", "Delay,Melt"], "unknown kind 'Melt', wanted some of Delay request, Delay,"),
+    (["sweep", "rnn", "--kinds", "Delay,Melt"], "no sweep makes 'Melt', wanted some of Delay request, Delay,"),
     (["sweep", "rnn", "--plan", DELAY], "unrecognized arguments: --plan"),
     (["check"], "the following arguments are required: DIR"),
     (["check", "/no/such"], "is not a run's folder"),

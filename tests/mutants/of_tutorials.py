@@ -157,7 +157,7 @@ MUTANTS = (
         "super().gather(calls, stay=stay)",
         "super().gather(calls)",
         (
-            "tests/reference/test_barrier.py::TestDead::test_a_dead_trainer_is_named_even_if_the_servers_last_answer_is_late",
+            "tests/reference/test_batch_round_under_faults.py::TestDead::test_a_dead_trainer_is_named_even_if_the_servers_last_answer_is_late",
         ),
         "a server ends by its error before the others have heard it",
     ),

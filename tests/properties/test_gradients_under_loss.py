@@ -92,7 +92,7 @@ def test_parameter_server_is_equal_or_ends_cleanly(lab: Lab, data: st.DataObject
 @of("batch_parameter_server")
 @examples(3, data=st.data())
 def test_batch_parameter_server_is_equal_or_ends_cleanly(lab: Lab, data: st.DataObject) -> None:
-    """`tests.reference.test_barrier` doubles the reports."""
+    """`tests.reference.test_batch_round_under_faults` doubles the reports."""
     check(lab, data, AS_TORCH)
 
 

@@ -32,7 +32,7 @@ def test_a_call_counts_only_when_it_comes_first(calls: WorkerCalls) -> None:
 
 
 def test_an_unknown_worker_is_refused(calls: WorkerCalls) -> None:
-    with pytest.raises(ValueError, match="worker3"):
+    with pytest.raises(ValueError, match=r"^unknown worker 'worker3', wanted one of worker1, worker2$"):
         calls.count(PUSH, "worker3", 1)
     assert calls.order == []
 
