@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
+from faults.cli.reports import as_junit, of_run, of_sweep, text_of
 from faults.judge.rules import Check, Judgement
 from faults.ledger.record import End, Run
 from faults.plan import Fault, Plan
-from faults.run.reports import as_junit, of_run, of_sweep, text_of
 from faults.run.sweep import Cell, Result, Swept, Unhurt
 from tests.support.suite_runs import ROOT
 

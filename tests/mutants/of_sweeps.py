@@ -86,7 +86,7 @@ MUTANTS = (
     ),
     Mutant(
         "interrupted-sweep-passed",
-        "faults/run/reports.py",
+        "faults/cli/reports.py",
         "None if passed and swept.interrupted else passed",
         "passed",
         ("tests/faults/test_json_report.py::test_an_interrupted_sweep_has_not_passed",),
@@ -177,9 +177,9 @@ MUTANTS = (
     ),
     Mutant(
         "junit-without-unknown",
-        "faults/run/reports.py",
-        '    if run["passed"] is True:',
-        '    if run["passed"] is not False:',
+        "faults/cli/reports.py",
+        '        if run["passed"] is not True:',
+        '        if run["passed"] is False:',
         (f"{_OF_REPORT}::test_a_sweep_is_told_cell_by_cell",),
         "CI shows a run that tells nothing as a pass",
     ),
