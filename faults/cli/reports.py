@@ -18,7 +18,7 @@ from faults.judge.facts import how_all_ended
 from faults.judge.rules import Judgement
 from faults.ledger import record
 from faults.ledger.record import Run
-from faults.run.sweep import Cell, Result, Swept, all_passed
+from faults.run.sweep import Cell, Result, Swept, all_passed, plan_of
 from reference.cli.options import BadInput, check_writable
 from reference.system import temporary_folders
 from reference.system.files import whole
@@ -80,9 +80,9 @@ def of_sweep(name: str, swept: Swept) -> dict[str, Any]:
 
 
 def _of_cell(result: Result) -> dict[str, Any]:
-    cells = [_place(cell) for cell in result.cell.cells]
+    cells = [_place(cell) for cell in result.cells]
     return {
-        "plan": str(result.cell.plan),
+        "plan": str(plan_of(result.cells)),
         **({"cell": cells[0]} if len(cells) == 1 else {"pair": cells}),
         **_judged(result.judgement),
         "passed": result.passed,

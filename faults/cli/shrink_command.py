@@ -27,7 +27,7 @@ from faults.ledger import record
 from faults.ledger.run_files import remove_numbered, reserved
 from faults.plan.plan import Plan
 from faults.run.shrink import Shrinker, Trial
-from faults.run.sweep import Runner, healthy
+from faults.run.sweep import Runner
 from reference.cli.options import BadInput
 from reference.system.text import one_line, printable
 
@@ -63,7 +63,7 @@ def shrink_target(target: Target, plan: Plan, options: Any) -> int:
     check_reports(options)
     target.check(plan)
     with stored(options.dir) as (place, passed), reserved(place):
-        _, run = target.again(place, healthy)
+        _, run = target.again(place)
         return shrink_plan(run, target.name, plan, place, options, passed)
 
 

@@ -28,7 +28,7 @@ UNKNOWN = Judgement((Check("record", "unknown", None, "torn"),), "unknown")
 
 
 def result(judgement: Judgement) -> Result:
-    return Result(CELL, judgement, "", 1.23456, Path("runs/0000"), {"a": "returned"}, {"a (process 1)": "my.py:1"})
+    return Result((CELL,), judgement, "", 1.23456, Path("runs/0000"), {"a": "returned"}, {"a (process 1)": "my.py:1"})
 
 
 def sweep(*judgements: Judgement, wanted: int = 3) -> dict[str, Any]:
