@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from faults.ledger.ledger import Timeline
 
@@ -113,12 +114,13 @@ def adopting() -> Iterator[Callable[..., list[str]]]:
     Linux only; elsewhere none is found. Processes that are started here have to lead a session of their own, as roles
     and scripts do: a child within this process's own session does not count.
     """
-    before, was = _children(), _subreaper()
-    _set_subreaper(True)
+    before, was = _children(), ctypes.c_int(0)
+    _prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(was))
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     try:
         yield partial(_left, before)
     finally:
-        _set_subreaper(was)
+        _prctl(_PR_SET_CHILD_SUBREAPER, was.value)
         while orphans := _children() - before:  # when one ends, this process adopts its children
             for pid in orphans:
                 _end(pid)
@@ -143,16 +145,9 @@ def _end(pid: int) -> None:
         os.waitpid(pid, 0)
 
 
-def _subreaper() -> bool:
-    value = ctypes.c_int(0)
+def _prctl(option: int, value: Any) -> None:
     with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(value), 0, 0, 0)
-    return bool(value.value)
-
-
-def _set_subreaper(value: bool) -> None:
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(value), 0, 0, 0)
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 # How long before the start of RPC, when a role's ledger begins, its program may make shared memory (seconds). Processes
