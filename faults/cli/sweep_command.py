@@ -15,7 +15,7 @@ from zlib import crc32
 
 from rich.table import Table
 
-from faults.cli.options import BOUND, DEADLINE_OF_SWEEP, DIR, EXPECT, OF_RESULTS, Option, seconds
+from faults.cli.options import BOUND, BUDGET, DEADLINE_OF_SWEEP, DIR, EXPECT, OF_RESULTS, Option
 from faults.cli.progress_bar import countdown
 from faults.cli.reports import REPORTS, check_reports, console, stored, write_sweep
 from faults.cli.targets import Target, target_of
@@ -65,7 +65,7 @@ def part(text: str) -> tuple[int, int]:
 
 
 OF_SWEEPS: tuple[Option, ...] = (
-    ("--budget", {"type": seconds, "metavar": "X", "help": "seconds after which no run begins (default: no limit)"}),
+    BUDGET,
     (
         "--sites",
         {

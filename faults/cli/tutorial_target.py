@@ -9,13 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from faults.cli.commands import WITH_TARGETS
-from faults.cli.options import SCRIPT, Option, parser_of
-from faults.judge.bound import MARGIN, lasting
+from faults.cli.options import SCRIPT, WITH_TARGETS, Option, parser_of
+from faults.judge.bound import MARGIN, bound_of_timeout, lasting
 from faults.judge.rules import Judgement
 from faults.ledger.record import Run
 from faults.plan.plan import Plan
-from faults.run.runs import Subject, bound_of, check_roles, of_tutorial, run
+from faults.run.runs import Subject, check_roles, of_tutorial, run
 from faults.run.sweep import Runner, healthy
 from reference.cli.options import BadInput, add_case_options, known
 from reference.verify.verify import quick
@@ -55,7 +54,7 @@ class TutorialTarget:
         plan lasts, is killed, unless another deadline is given."""
         healthy_run = partial(run, self.subject, recorded=True, trace=self.trace)
         found = healthy(healthy_run, self.name, place / "healthy")
-        due = 3 * found.seconds + bound_of(self.subject) + MARGIN
+        due = 3 * found.seconds + bound_of_timeout(self.subject.timeout) + MARGIN
 
         def under(plan: Plan, place: Path) -> tuple[Run, Judgement]:
             until = due + lasting(plan) if self.deadline is None else self.deadline
