@@ -25,7 +25,7 @@ if __name__ == "__main__":
     from faults.script import autostart
 
     autostart.leave_alone()  # before other modules of this package, whose import would start the plan
-    from faults.cli.commands import modules_of
+    from faults.cli.options import modules_of
     from reference.cli.main import status_of
 
     sys.exit(status_of("faults.cli.main", *modules_of(sys.argv[1:]), failed=2))

@@ -21,9 +21,6 @@ from faults.tracing.tracer import TraceError, Tracer
 
 __all__ = ["Report", "TraceError", "report", "trace", "untrace"]
 
-# What a process answers that has not called `trace`.
-_UNTRACED = "it does not trace: wanted leaks.trace() there, too, before rpc.init_rpc"
-
 
 @dataclass(frozen=True)
 class Report:
@@ -80,41 +77,40 @@ def report(timeout: float = 10.0) -> Report:
     Raises:
         TraceError: this process does not trace, or RPC is not up here.
     """
-    if Tracer.current is None:
+    tracer = Tracer.current
+    if tracer is None:
         raise TraceError("this process does not trace RRefs: wanted leaks.trace() before rpc.init_rpc")
     if not _is_current_rpc_agent_set():
         raise TraceError("RPC is not up in this process: wanted leaks.report() between rpc.init_rpc and rpc.shutdown")
-    first, silent = _ask_all(timeout)
-    again, gone = _ask_all(timeout, list(first))
+    first, silent = _ask_all(tracer, timeout)
+    again, gone = _ask_all(tracer, timeout, list(first))
     silent.update(gone)
     snapshots = {role: snapshot for role, snapshot in again.items() if role not in silent}
-    settled = _is_settled(first, again)
+    # Whether no role saw an event between its two answers, and no RRef was under way from one role to another.
+    same = {role: each.events for role, each in first.items()} == {role: each.events for role, each in again.items()}
+    settled = same and holdings.are_settled(again)
     seen = [line for role in silent for line in holdings.last_seen(snapshots, role)]
     lost = holdings.leaks(snapshots, ended=False, every=settled and not silent)
     return Report(tuple(lost), tuple(holdings.everything(snapshots)), tuple(seen), silent, settled)
 
 
-def _is_settled(first: dict[str, Snapshot], again: dict[str, Snapshot]) -> bool:
-    """Whether no role saw an event between its two answers, and no RRef was under way from one role to another."""
-    same = {role: each.events for role, each in first.items()} == {role: each.events for role, each in again.items()}
-    return same and holdings.are_settled(again)
-
-
-def _ask_all(timeout: float, roles: list[str] | None = None) -> tuple[dict[str, Snapshot], dict[str, str]]:
-    """Return the snapshots of the roles that answer, and why the others do not."""
+def _ask_all(
+    tracer: Tracer, timeout: float, roles: list[str] | None = None
+) -> tuple[dict[str, Snapshot], dict[str, str]]:
+    """Return the snapshots of the roles that answer, and why the others do not. ``tracer``: this process's."""
     own = _get_current_rpc_agent().get_worker_info().name
     names = sorted(each.name for each in _get_current_rpc_agent().get_worker_infos()) if roles is None else roles
     futures = {name: rpc.rpc_async(name, _snapshot, timeout=timeout) for name in names if name != own}
-    snapshots, silent = {own: _snapshot()}, {}
+    snapshots, silent = {own: tracer.snapshot()}, {}
     for name, future in futures.items():
         try:
-            snapshots[name] = future.wait()
+            if (snapshot := future.wait()) is None:
+                silent[name] = "it does not trace: wanted leaks.trace() there, too, before rpc.init_rpc"
+            else:
+                snapshots[name] = snapshot
         except Exception as error:  # a role that is gone, or that has no such function
             silent[name] = first_line(error)
-    for name in [name for name, snapshot in snapshots.items() if snapshot is None]:
-        silent[name] = _UNTRACED
-        del snapshots[name]
-    return {role: snapshot for role, snapshot in sorted(snapshots.items()) if snapshot is not None}, silent
+    return dict(sorted(snapshots.items())), silent
 
 
 def _snapshot() -> Snapshot | None:

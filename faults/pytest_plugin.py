@@ -15,11 +15,10 @@ import pytest
 from faults.plan.plan import Plan
 from faults.run.leftovers import marked
 from faults.script import autostart
-from faults.testing.failure_report import tell
 from faults.testing.leak_account import account, folder_of
 from faults.testing.plan_check import Misuse, Tally, check_plan, expected, insist, one_line_of_plan
 from faults.testing.plan_marks import check_world, marks_of, wanted
-from faults.testing.running_test import RunningTest
+from faults.testing.running_test import RunningTest, tell
 from faults.testing.settings import (
     IDLE_WORLDS,
     MARKERS,

@@ -9,8 +9,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from faults.cli.commands import COMMANDS, WITH_TARGETS, modules_of
-from faults.cli.options import script_of
+from faults.cli.options import COMMANDS, WITH_TARGETS, modules_of, script_of
 from faults.inject.network.network import NetworkError
 from faults.ledger.record import RecordError
 from faults.plan.plan import PlanError

@@ -1,4 +1,4 @@
-"""Read the options of ``python -m faults``: times, folders and plans."""
+"""Read the command line of ``python -m faults``: which modules a command needs, and options of several commands."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ from faults.plan.plan import Plan, PlanError
 from faults.script.results import Results
 from reference.cli.options import BadInput, Parser
 from reference.system.files import LONGEST, content_of
+
+# Where the commands are, so that only the one asked for is imported.
+COMMANDS = {name: f"faults.cli.{name}_command" for name in ("list", "run", "sweep", "shrink", "prepare", "check")}
+# The commands that run something: a tutorial, or after ``--script`` a program of the user's own.
+WITH_TARGETS = ("list", "run", "sweep", "shrink")
 
 # The longest time that an option accepts (seconds).
 _LONGEST = 1e6
@@ -163,7 +168,10 @@ BOUND: Option = (
         "timeouts)",
     },
 )
-OF_SCRIPTS: tuple[Option, ...] = (PLAN, HEALTHY, DIR, DEADLINE_OF_COMMAND, BOUND, LEAKS, EXPECT)
+BUDGET: Option = (
+    "--budget",
+    {"type": seconds, "metavar": "X", "help": "seconds after which no run begins (default: no limit)"},
+)
 
 SCRIPT = "--script"
 
@@ -177,7 +185,18 @@ def script_of(arguments: Sequence[str]) -> tuple[list[str], list[str]] | None:
     return None
 
 
-def only_theirs(command: list[str], own: Sequence[Option] = OF_SCRIPTS) -> list[str]:
+def modules_of(arguments: Sequence[str]) -> list[str]:
+    """Return the modules that a command line needs, the command's own first; none if there is no such command.
+
+    Only those for a tutorial import torch.
+    """
+    if not arguments or arguments[0] not in COMMANDS:
+        return []
+    is_tutorial = arguments[0] in WITH_TARGETS and script_of(arguments) is None
+    return [COMMANDS[arguments[0]], *(["faults.cli.tutorial_target"] if is_tutorial else [])]
+
+
+def only_theirs(command: list[str], own: Sequence[Option]) -> list[str]:
     """Return the user's command, without a leading ``--``. ``own``: the options of this program's command.
 
     An option of this program inside the command would have no effect, so it is refused, unless ``--`` precedes it.

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 SECONDS_BETWEEN_LINES = 5.0
 
-Tick = Callable[[int, object], None]
+Tick = Callable[[int], None]
 
 
 def seconds_left(done: int, total: int, elapsed: float, budget: float | None) -> float:
@@ -32,7 +32,7 @@ def countdown(title: str, total: int, budget: float | None = None) -> Iterator[T
 def _lines(title: str, total: int, budget: float | None) -> Iterator[Tick]:
     begun = said = time.monotonic()
 
-    def tick(number: int, _: object) -> None:
+    def tick(number: int) -> None:
         nonlocal said
         now = time.monotonic()
         if now - said >= SECONDS_BETWEEN_LINES:
@@ -48,4 +48,4 @@ def _bar(title: str, total: int) -> Iterator[Tick]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         bar = bars.add_task(title, total=total)
-        yield lambda number, _: bars.update(bar, completed=number)
+        yield lambda number: bars.update(bar, completed=number)

@@ -1,22 +1,24 @@
-"""Print what came of runs, and write it into files and folders."""
+"""Print what came of runs, and write it for machines: as JSON, and as JUnit's XML."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 from rich.console import Console
 
 from faults.cli.options import Option
+from faults.judge.facts import how_all_ended
 from faults.judge.rules import Judgement
 from faults.ledger import record
 from faults.ledger.record import Run
-from faults.run.reports import as_junit, of_run, of_sweep, text_of
-from faults.run.sweep import Swept
+from faults.run.sweep import Cell, Result, Swept, all_passed, plan_of
 from reference.cli.options import BadInput, check_writable
 from reference.system import temporary_folders
 from reference.system.files import whole
@@ -26,6 +28,9 @@ REPORTS: tuple[Option, ...] = (
     ("--json", {"metavar": "FILE", "help": "write the verdicts to a file (docs/faults/report.schema.json)"}),
     ("--junit", {"metavar": "FILE", "help": "write the verdicts to a file, as JUnit's XML"}),
 )
+FORMAT = "torch-rpc-reference/faults/2"
+# The attributes of JUnit's ``testsuite``, each the number of these elements.
+_COUNTED = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
 def check_reports(options: Any) -> None:
@@ -48,6 +53,89 @@ def _write(options: Any, report: dict[str, Any]) -> None:
         if path is not None:
             with whole(path) as scratch:
                 scratch.write_text(text(report), encoding="utf-8")
+
+
+def of_run(found: Run, judgement: Judgement, folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the report of a single run."""
+    run = {
+        "plan": str(found.plan),
+        **_judged(judgement),
+        **_facts(found.seconds, folder, how_all_ended(found), found.waits),
+    }
+    return {"format": FORMAT, "program": one_line(found.name), "passed": judgement.passed, "runs": [run]}
+
+
+def of_sweep(name: str, swept: Swept) -> dict[str, Any]:
+    """Return the report of a sweep."""
+    passed = all_passed([result.passed for result in swept.results])
+    unhurt = [{"site": each.site, "kind": each.injection, "reason": one_line(each.reason)} for each in swept.unhurt]
+    return {
+        "format": FORMAT,
+        "program": one_line(name),
+        "passed": None if passed and swept.interrupted else passed,
+        "runs": [_of_cell(result) for result in swept.results],
+        "not_run": swept.not_run,
+        "not_hurt": unhurt,
+    }
+
+
+def _of_cell(result: Result) -> dict[str, Any]:
+    cells = [_place(cell) for cell in result.cells]
+    return {
+        "plan": str(plan_of(result.cells)),
+        **({"cell": cells[0]} if len(cells) == 1 else {"pair": cells}),
+        **_judged(result.judgement),
+        "passed": result.passed,
+        **_facts(result.seconds, result.folder, result.ends, result.waits),
+    }
+
+
+def _place(cell: Cell) -> dict[str, str]:
+    return {"site": cell.site, "kind": cell.injection, "occurrence": cell.occurrence, "call": cell.caller}
+
+
+def _judged(judgement: Judgement) -> dict[str, Any]:
+    checks = [{"name": each.name, "holds": each.holds, "text": one_line(each.text)} for each in judgement.checks]
+    notes = [one_line(each) for each in judgement.notes]
+    return {"verdict": judgement.verdict, "passed": judgement.passed, "checks": checks, "notes": notes}
+
+
+def _facts(
+    seconds: float, folder: str | os.PathLike[str], ends: Mapping[str, str], waits: Mapping[str, str]
+) -> dict[str, Any]:
+    return {
+        "seconds": round(seconds, 3),
+        "folder": one_line(os.fspath(folder)),
+        "ends": {one_line(role): one_line(text) for role, text in ends.items()},
+        "waits": {one_line(name): one_line(place) for name, place in waits.items()},
+    }
+
+
+def text_of(report: Mapping[str, Any]) -> str:
+    return json.dumps(report, indent=1) + "\n"
+
+
+def as_junit(report: Mapping[str, Any]) -> str:
+    """Convert a report: a test case for each run. One that failed has a failure, an unknown one an error.
+
+    One more case, which is skipped, stands for the cells of a sweep that were not run.
+    """
+    suite = ElementTree.Element("testsuite", name="faults")
+    for run in report["runs"]:
+        about = {"classname": report["program"], "name": run["plan"] or "healthy", "time": f"{run['seconds']:.3f}"}
+        case = ElementTree.SubElement(suite, "testcase", about)
+        if run["passed"] is not True:
+            lines = [f"{each['name']}: {each['text']}" for each in run["checks"] if each["holds"] is not True]
+            lines += [f"{role} {text}" for role, text in run["ends"].items()] + [f"stored in {run['folder']}"]
+            kind = "error" if run["passed"] is None else "failure"
+            ElementTree.SubElement(case, kind, type=run["verdict"], message=lines[0]).text = "\n".join(lines)
+    if report.get("not_run"):
+        case = ElementTree.SubElement(suite, "testcase", classname=report["program"], name="cells that were not run")
+        ElementTree.SubElement(case, "skipped", message=f"{report['not_run']} were not run")
+    for counted, tag in _COUNTED.items():
+        suite.set(counted, str(len(list(suite.iter(tag)))))
+    ElementTree.indent(suite, "")
+    return f"{ElementTree.tostring(suite, encoding='utf-8', xml_declaration=True).decode()}\n"
 
 
 def report(found: Run, judgement: Judgement) -> int:

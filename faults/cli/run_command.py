@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from faults.cli.options import DEADLINE, DIR, EXPECT, HEALTHY, LEAKS, OF_RESULTS, OF_SCRIPTS, PLAN, plan_of
+from faults.cli.options import (
+    BOUND,
+    DEADLINE,
+    DEADLINE_OF_COMMAND,
+    DIR,
+    EXPECT,
+    HEALTHY,
+    LEAKS,
+    OF_RESULTS,
+    PLAN,
+    plan_of,
+)
 from faults.cli.reports import REPORTS, check_reports, report, stored, write_run
 from faults.cli.targets import Target, target_of
 from faults.plan.plan import Plan
@@ -16,7 +27,7 @@ _ABOUT = (
 )
 _OPTIONS = (
     (PLAN, HEALTHY, DIR, DEADLINE, LEAKS, EXPECT, *REPORTS),
-    (*OF_SCRIPTS, *OF_RESULTS, *REPORTS),
+    (PLAN, HEALTHY, DIR, DEADLINE_OF_COMMAND, BOUND, LEAKS, EXPECT, *OF_RESULTS, *REPORTS),
 )
 
 

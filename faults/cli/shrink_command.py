@@ -9,6 +9,7 @@ from typing import Any
 
 from faults.cli.options import (
     BOUND,
+    BUDGET,
     DEADLINE,
     DEADLINE_OF_SWEEP,
     DIR,
@@ -17,7 +18,6 @@ from faults.cli.options import (
     OF_RESULTS,
     PLAN,
     Option,
-    seconds,
     with_faults,
 )
 from faults.cli.reports import REPORTS, check_reports, stored, write_run
@@ -27,13 +27,13 @@ from faults.ledger import record
 from faults.ledger.run_files import remove_numbered, reserved
 from faults.plan.plan import Plan
 from faults.run.shrink import Shrinker, Trial
-from faults.run.sweep import Runner, healthy
+from faults.run.sweep import Runner
 from reference.cli.options import BadInput
 from reference.system.text import one_line, printable
 
 OF_SHRINKS: tuple[Option, ...] = (
     PLAN,
-    ("--budget", {"type": seconds, "metavar": "X", "help": "seconds after which no run begins (default: no limit)"}),
+    BUDGET,
     DIR,
     LEAKS,
     EXPECT,
@@ -63,7 +63,7 @@ def shrink_target(target: Target, plan: Plan, options: Any) -> int:
     check_reports(options)
     target.check(plan)
     with stored(options.dir) as (place, passed), reserved(place):
-        _, run = target.again(place, healthy)
+        _, run = target.again(place)
         return shrink_plan(run, target.name, plan, place, options, passed)
 
 
@@ -92,12 +92,14 @@ def report(name: str, shrinker: Shrinker) -> None:
 def _certainty(shrinker: Shrinker) -> list[str]:
     """Say how sure it is that the plan fails, and that it is the smallest one."""
     failed, runs = shrinker.failures
-    again = "" if failed == runs else ": it does not fail in every run, so a smaller one may have passed by chance"
-    what = "no fault can be left out"
-    unfinished = "the budget was spent, or the shrink was interrupted, before each fault was left out"
+    lines = [f"failed in {failed} of {_runs(runs)}"]
     if failed < runs:
-        return [f"failed in {failed} of {_runs(runs)}{again}", *([] if shrinker.minimal else [unfinished])]
-    return [f"failed in {failed} of {_runs(runs)}", what if shrinker.minimal else unfinished]
+        lines[0] += ": it does not fail in every run, so a smaller one may have passed by chance"
+    if not shrinker.minimal:
+        lines.append("the budget was spent, or the shrink was interrupted, before each fault was left out")
+    elif failed == runs:
+        lines.append("no fault can be left out")
+    return lines
 
 
 def _runs(count: int) -> str:

@@ -7,16 +7,15 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from zlib import crc32
 
 from rich.table import Table
 
-from faults.cli.options import BOUND, DEADLINE_OF_SWEEP, DIR, EXPECT, OF_RESULTS, Option, seconds
+from faults.cli.options import BOUND, BUDGET, DEADLINE_OF_SWEEP, DIR, EXPECT, OF_RESULTS, Option
 from faults.cli.progress_bar import countdown
 from faults.cli.reports import REPORTS, check_reports, console, stored, write_sweep
 from faults.cli.targets import Target, target_of
@@ -28,21 +27,20 @@ from faults.plan.kinds import CALLS
 from faults.run.sweep import (
     VARIANTS,
     Cell,
-    Pair,
+    Cells,
     Result,
     Runner,
+    SweepFailed,
     Swept,
     Unhurt,
     all_passed,
     every_way,
     pairs_of,
-    record,
     sweep,
 )
 from reference.cli.options import BadInput
 from reference.system.text import one_line
 
-_Named = TypeVar("_Named", Cell, Pair)
 # The kinds that are swept only if they are named, each with the reason.
 _ASKED = [f"{kind.name!r}, which {kind.asked}" for kind in CALLS if kind.asked]
 
@@ -67,7 +65,7 @@ def part(text: str) -> tuple[int, int]:
 
 
 OF_SWEEPS: tuple[Option, ...] = (
-    ("--budget", {"type": seconds, "metavar": "X", "help": "seconds after which no run begins (default: no limit)"}),
+    BUDGET,
     (
         "--sites",
         {
@@ -125,12 +123,14 @@ def sweep_target(target: Target, options: Any) -> int:
     """Sweep any target, and return the exit status. ``options``: those of `OF_SWEEPS`, None where not given."""
     check_reports(options)
     with stored(options.dir) as (place, passed), reserved(place):
-        healthy, run = target.again(place, record)
+        healthy, run = target.again(place)
+        if not census(healthy.timeline):
+            raise SweepFailed(f"{healthy.name} calls no Python function over RPC: a sweep needs at least one call")
         run_cells(run, healthy, place, options, target.turn(healthy), passed)
     return exit_status(all_passed(passed))
 
 
-def chosen(every: Sequence[Cell], options: Any) -> list[Cell]:
+def chosen(every: Sequence[Cell], options: Any) -> list[Cells]:
     """Select cells by ``--sites``, ``--kinds`` and ``--part``.
 
     Raises:
@@ -144,16 +144,17 @@ def chosen(every: Sequence[Cell], options: Any) -> list[Cell]:
     if missing:
         where = "" if options.sites is None else f" with --sites {options.sites}"
         raise BadInput(f"no cell of {', '.join(missing)}{where}: nothing to sweep, see `list`")
-    found = [cell for cell in at_sites if options.kinds is None or any(_is(cell, kind) for kind in options.kinds)]
+    found: list[Cells] = [
+        (cell,) for cell in at_sites if options.kinds is None or any(_is(cell, kind) for kind in options.kinds)
+    ]
     return found if options.pairs else in_part(found, options)
 
 
-def in_part(every: Sequence[_Named], options: Any) -> list[_Named]:
+def in_part(every: Iterable[Cells], options: Any) -> list[Cells]:
     """Select cells or pairs by ``--part``. Their names alone decide, so that none is left out where calls differ."""
-    if options.part is None:
-        return list(every)
-    number, count = options.part
-    return [each for each in every if crc32(each.name.encode()) % count == number - 1]
+    number, count = options.part or (1, 1)
+    named = [(" + ".join(sorted(cell.name for cell in each)), each) for each in every]
+    return [each for name, each in named if crc32(name.encode()) % count == number - 1]
 
 
 def asked(every: Sequence[Unhurt], options: Any) -> list[Unhurt]:
@@ -175,14 +176,12 @@ def _is(cell: Cell, kind: str) -> bool:
 
 def print_sweep(name: str, swept: Swept) -> None:
     """Print the tables, what is not hurt, and the counts of verdicts."""
-    for size, number in ((1, swept.cells), (2, swept.pairs)):
-        results = [result for result in swept.results if len(result.cell.cells) == size]
-        if size == 1 or number:
-            kind, faults = ("cells", "1 fault") if size == 1 else ("pairs", "2 faults")
-            console().print(_table(f"{name}: {len(results)} of {number} {kind}, each under {faults}", results))
+    alone, both = ([each for each in swept.results if len(each.cells) == size] for size in (1, 2))
+    console().print(_table(f"{name}: {len(alone)} of {swept.cells} cells, each under 1 fault", alone))
+    if swept.pairs:
+        console().print(_table(f"{name}: {len(both)} of {swept.pairs} pairs, each under 2 faults", both))
     for each in swept.unhurt:
         print(one_line(f"not hurt: {each.site}, {each.injection}: {each.reason}"))
-    alone, both = ([each for each in swept.results if len(each.cell.cells) == size] for size in (1, 2))
     print(f"{'alone: ' * bool(swept.pairs)}{_counts(alone)}")
     if swept.pairs:
         print(f"in pairs: {_counts(both)}")
@@ -200,11 +199,9 @@ def _table(title: str, results: Sequence[Result]) -> Table:
     for column in ("site", "kind", "call", "seconds", "verdict", "what was seen"):
         table.add_column(column, overflow="fold", justify="right" if column == "seconds" else "left")
     for result in results:
-        cells = result.cell.cells
-        calls = [f"{cell.occurrence}: {cell.caller}" for cell in cells]
-        columns = [[cell.site for cell in cells], [cell.injection for cell in cells], calls]
+        places = [(cell.site, cell.injection, f"{cell.occurrence}: {cell.caller}") for cell in result.cells]
         seen = (f"{result.seconds:.1f}", result.judgement.verdict, result.detail[:300])
-        table.add_row(*("\n".join(column) for column in columns), *seen)
+        table.add_row(*map("\n".join, zip(*places, strict=True)), *seen)
     return table
 
 
@@ -219,36 +216,27 @@ def run_cells(
     ways = list(every_way(census(healthy.timeline, internal=True), timeout, options.kinds or ()))
     todo = chosen([each for each in ways if isinstance(each, Cell)], options)
     swept = Swept(cells=len(todo), unhurt=asked([each for each in ways if isinstance(each, Unhurt)], options))
-    each_of = partial(_run_each, run, healthy.name, place, options.budget, time.monotonic(), swept, passed)
+    due = None if options.budget is None else time.monotonic() + options.budget
+
+    def run_each(todo: Sequence[Cells]) -> None:
+        left = None if due is None else due - time.monotonic()
+        with countdown(healthy.name, len(todo), left) as tick:
+            for result in sweep(run, todo, place, due=due, done=len(swept.results), on_start=tick):
+                swept.results.append(result)
+                passed.append(result.passed)
+
     if not todo:
         print("no cell is in this part: nothing was run", file=sys.stderr)
     remove_numbered(place)
     swept.interrupted = True
     try:
-        each_of(todo)
+        run_each(todo)
         if options.pairs:
-            pairs = in_part(list(pairs_of(swept.results)), options)
+            pairs = in_part(pairs_of(swept.results), options)
             swept.pairs = len(pairs)
-            each_of(pairs)
+            run_each(pairs)
         swept.interrupted = False
     finally:  # even if the sweep is interrupted
         print_sweep(healthy.name, swept)
         write_sweep(options, healthy.name, swept)
     return swept.results
-
-
-def _run_each(
-    run: Runner,
-    name: str,
-    place: Path,
-    budget: float | None,
-    begun: float,
-    swept: Swept,
-    passed: list[bool | None],
-    todo: Sequence[Cell] | Sequence[Pair],
-) -> None:
-    how: dict[str, Any] = {"budget": budget, "spent": time.monotonic() - begun, "done": len(swept.results)}
-    with countdown(name, len(todo), None if budget is None else budget - how["spent"]) as tick:
-        for result in sweep(run, todo, place, on_start=tick, **how):
-            swept.results.append(result)
-            passed.append(result.passed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,9 +20,6 @@ from faults.run.sweep import Runner, SweepFailed, healthy
 from faults.script.results import ERRORS, OUTPUT, Results
 from faults.script.script import run_script
 from reference.cli.options import BadInput
-
-# `record` or `healthy` of `faults.run.sweep`.
-First = Callable[[Runner, str, Path], Run]
 
 # Each run of a program may take this many times as long as the healthy run, and at least so many seconds.
 TIMES, SECONDS = 10.0, 60.0
@@ -41,7 +38,7 @@ class Target(Protocol):
     def once(self, plan: Plan, place: Path) -> tuple[Run, Judgement]:
         """Run it under the plan, or healthy if that has no faults."""
 
-    def again(self, place: Path, first: First) -> tuple[Run, Runner]:
+    def again(self, place: Path) -> tuple[Run, Runner]:
         """Run it without faults below ``place``. Return that run, and what then runs it under any plan.
 
         Raises:
@@ -119,9 +116,9 @@ class ScriptTarget:
         _print_streams(place, results)
         return found
 
-    def again(self, place: Path, first: First) -> tuple[Run, Runner]:
+    def again(self, place: Path) -> tuple[Run, Runner]:
         """Run it without faults; twice if its results are compared, because they have to be the same then."""
-        found = first(partial(self._run, results=self.results), self.name, place / "healthy")
+        found = healthy(partial(self._run, results=self.results), self.name, place / "healthy")
         results = self.results.of(place / "healthy")
         if results.compares:
             second, judgement = self._run(Plan(), place / "healthy-again", results=results)

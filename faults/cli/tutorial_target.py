@@ -9,15 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from faults.cli.commands import WITH_TARGETS
-from faults.cli.options import SCRIPT, Option, parser_of
-from faults.cli.targets import First
-from faults.judge.bound import MARGIN, lasting
+from faults.cli.options import SCRIPT, WITH_TARGETS, Option, parser_of
+from faults.judge.bound import MARGIN, bound_of_timeout, lasting
 from faults.judge.rules import Judgement
 from faults.ledger.record import Run
 from faults.plan.plan import Plan
-from faults.run.runs import Subject, bound_of, check_roles, of_tutorial, run
-from faults.run.sweep import Runner
+from faults.run.runs import Subject, check_roles, of_tutorial, run
+from faults.run.sweep import Runner, healthy
 from reference.cli.options import BadInput, add_case_options, known
 from reference.verify.verify import quick
 
@@ -51,12 +49,12 @@ class TutorialTarget:
         how: dict[str, Any] = {"trace": self.trace, "expected": self.expected, "deadline": self.deadline}
         return run(self.subject, plan, place, **how, recorded=True)
 
-    def again(self, place: Path, first: First) -> tuple[Run, Runner]:
+    def again(self, place: Path) -> tuple[Run, Runner]:
         """Run it without faults. A role that still runs after three times that run's seconds, the bound, and what a
         plan lasts, is killed, unless another deadline is given."""
         healthy_run = partial(run, self.subject, recorded=True, trace=self.trace)
-        found = first(healthy_run, self.name, place / "healthy")
-        due = 3 * found.seconds + bound_of(self.subject) + MARGIN
+        found = healthy(healthy_run, self.name, place / "healthy")
+        due = 3 * found.seconds + bound_of_timeout(self.subject.timeout) + MARGIN
 
         def under(plan: Plan, place: Path) -> tuple[Run, Judgement]:
             until = due + lasting(plan) if self.deadline is None else self.deadline

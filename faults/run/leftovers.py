@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from faults.ledger.ledger import Timeline
 
 PREFIX = "FAULTS_TESTS_"
+_PROC = Path("/proc")
+SHARED = Path("/dev/shm")
 
 
 @contextmanager
@@ -33,13 +36,15 @@ def marked() -> Iterator[str]:
 
 
 def everybody() -> set[int]:
-    """Return all process ids of the machine."""
-    return {int(entry) for entry in os.listdir("/proc") if entry.isdigit()}  # noqa: PTH208 (twice a test)
+    """Return all process ids of the machine; elsewhere than on Linux none is found."""
+    entries = os.listdir("/proc") if _PROC.is_dir() else ()  # noqa: PTH208 (twice a test)
+    return {int(entry) for entry in entries if entry.isdigit()}
 
 
 def relatives(pids: set[int], mark: str) -> set[int]:
     """Return those of ``pids`` that still run, and descend from this process or have its mark."""
-    return {pid for pid in pids if pid != os.getpid() and is_running(pid) and (_descends(pid) or _has(pid, mark))}
+    found = {pid for pid in pids if pid != os.getpid() and is_running(pid)}
+    return {pid for pid in found if _descends(pid) or has_variable(pid, mark, "1")}
 
 
 def is_running(pid: int) -> bool:
@@ -67,13 +72,13 @@ def command(pid: int) -> str:
     return "a process"
 
 
-def _stat(pid: int) -> tuple[str, int]:
-    """Return a process's state and parent; ``X`` and 0 if it has ended."""
+def _stat(pid: int) -> tuple[str, int, int]:
+    """Return a process's state, parent and session; ``X`` and 0 if it has ended."""
     try:
-        state, parent = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[:2]
+        state, parent, _, session = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[:4]
     except OSError:
-        return "X", 0
-    return state, int(parent)
+        return "X", 0, 0
+    return state, int(parent), int(session)
 
 
 def _descends(pid: int) -> bool:
@@ -84,17 +89,16 @@ def _descends(pid: int) -> bool:
     return False
 
 
-def _has(pid: int, mark: str) -> bool:
+def has_variable(pid: int, name: str, value: str) -> bool:
+    """Whether a process was started with this environment variable. False for one that this user may not inspect."""
     with suppress(OSError):
-        return f"{mark}=".encode() in Path(f"/proc/{pid}/environ").read_bytes()
+        return f"{name}={value}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     return False
 
 
 # From <linux/prctl.h>: orphaned descendants become children of this process, instead of the first process.
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_GET_CHILD_SUBREAPER = 37
-
-_PROC = Path("/proc")
 
 # Seconds that processes have to end by themselves; and if the plan killed a role, that the role's children have: the
 # workers of a DataLoader check their parent every 5 s (torch's MP_STATUS_CHECK_INTERVAL).
@@ -110,12 +114,13 @@ def adopting() -> Iterator[Callable[..., list[str]]]:
     Linux only; elsewhere none is found. Processes that are started here have to lead a session of their own, as roles
     and scripts do: a child within this process's own session does not count.
     """
-    before, was = _children(), _subreaper()
-    _set_subreaper(True)
+    before, was = _children(), ctypes.c_int(0)
+    _prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(was))
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     try:
         yield partial(_left, before)
     finally:
-        _set_subreaper(was)
+        _prctl(_PR_SET_CHILD_SUBREAPER, was.value)
         while orphans := _children() - before:  # when one ends, this process adopts its children
             for pid in orphans:
                 _end(pid)
@@ -129,18 +134,8 @@ def _left(before: set[int], grace: float = GRACE) -> list[str]:
 
 def _children() -> set[int]:
     """Return this process's children in other sessions than its own."""
-    found: set[int] = set()
-    own = os.getsid(0)
-    if not _PROC.is_dir():
-        return found
-    for entry in _PROC.iterdir():
-        with suppress(OSError):  # the process has ended meanwhile
-            if not entry.name.isdigit():
-                continue
-            _, parent, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
-            if int(parent) == os.getpid() and int(session) != own:
-                found.add(int(entry.name))
-    return found
+    found = {pid: _stat(pid) for pid in everybody()}
+    return {pid for pid, (_, parent, session) in found.items() if parent == os.getpid() and session != os.getsid(0)}
 
 
 def _end(pid: int) -> None:
@@ -150,16 +145,9 @@ def _end(pid: int) -> None:
         os.waitpid(pid, 0)
 
 
-def _subreaper() -> bool:
-    value = ctypes.c_int(0)
+def _prctl(option: int, value: Any) -> None:
     with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(value), 0, 0, 0)
-    return bool(value.value)
-
-
-def _set_subreaper(value: bool) -> None:
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(value), 0, 0, 0)
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 # How long before the start of RPC, when a role's ledger begins, its program may make shared memory (seconds). Processes
@@ -178,20 +166,16 @@ def leaks(timeline: Timeline) -> list[str]:
     begun = {int(event.details["pid"]): float(event.details["wall"]) for event in roles}
     memory = [
         name
-        for name, changed in _shared_memory()
-        if any(f"_{pid}_" in f"{name}_" and changed > wall - _EARLIER for pid, wall in begun.items())
+        for name, status in shared_memory()
+        if any(f"_{pid}_" in f"{name}_" and status.st_ctime > wall - _EARLIER for pid, wall in begun.items())
     ]
     return found + [f"shared memory {name}" for name in memory]
 
 
-def _shared_memory() -> Iterator[tuple[str, float]]:
-    """Yield name and time (of the last change, seconds since the epoch) of this user's shared memory.
-
-    Other users' may have names of the same form.
-    """
-    place = Path("/dev/shm")
-    for path in place.iterdir() if place.exists() else ():
+def shared_memory() -> Iterator[tuple[str, os.stat_result]]:
+    """Yield name and state of this user's shared memory. Other users' may have names of the same form."""
+    for path in SHARED.iterdir() if SHARED.is_dir() else ():
         with suppress(OSError):  # it was removed meanwhile
             status = path.lstat()
             if status.st_uid == os.geteuid():
-                yield path.name, status.st_ctime
+                yield path.name, status

@@ -137,11 +137,6 @@ def of_tutorial(case: Case) -> Subject:
     return Subject(name, module.roles(case), case.timeout, judged, isolated=True)
 
 
-def bound_of(subject: Subject) -> float:
-    """Return the seconds within which all roles have to end after a fault."""
-    return bound_of_timeout(subject.timeout)
-
-
 def run(
     subject: Subject,
     plan: Plan,
@@ -170,7 +165,7 @@ def run(
 
 def _launch_and_record(subject: Subject, plan: Plan, place: Path, *, deadline: float | None, recorded: bool) -> None:
     """Launch the roles, wait until they end, and write the record."""
-    bound = bound_of(subject)
+    bound = bound_of_timeout(subject.timeout)
     due = 60.0 + 2 * bound + lasting(plan) if deadline is None else deadline
     with at_work(plan, place, list(subject.roles), record=recorded) as arguments, adopting() as left:
         arguments["options"] = {**arguments.get("options", {}), "rpc_timeout": subject.timeout}

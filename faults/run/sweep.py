@@ -10,7 +10,7 @@ from pathlib import Path
 
 from faults.judge.facts import how_all_ended
 from faults.judge.rules import Judgement
-from faults.ledger.moments_seen import Calls, census
+from faults.ledger.moments_seen import Calls
 from faults.ledger.record import Run
 from faults.plan.kinds import CALLS, OfCall
 from faults.plan.places import INTERNAL
@@ -46,38 +46,17 @@ class Cell:
         return frozenset((role, self.site, nth) for role in callers for nth in fault.numbers or ())
 
     @property
-    def cells(self) -> tuple[Cell, ...]:
-        return (self,)
-
-    @property
-    def plan(self) -> Plan:
-        return Plan((self.fault,))
-
-    @property
     def name(self) -> str:
         """Name it in the same way on every machine."""
         return f"{self.site} {self.injection} {self.occurrence}"
 
 
-@dataclass(frozen=True)
-class Pair:
-    """Two faults that a sweep will run at once."""
+# What one run hurts: one call, or two at once.
+Cells = tuple[Cell, ...]
 
-    first: Cell
-    second: Cell
 
-    @property
-    def cells(self) -> tuple[Cell, ...]:
-        return (self.first, self.second)
-
-    @property
-    def plan(self) -> Plan:
-        return Plan((self.first.fault, self.second.fault))
-
-    @property
-    def name(self) -> str:
-        """Name it in the same way on every machine."""
-        return " + ".join(sorted(cell.name for cell in self.cells))
+def plan_of(cells: Cells) -> Plan:
+    return Plan(tuple(cell.fault for cell in cells))
 
 
 @dataclass(frozen=True)
@@ -149,13 +128,13 @@ class SweepFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Result:
-    """The run of a cell or a pair.
+    """The run of a cell or of a pair of cells.
 
     ``detail``: the texts of rules that do not hold; of a run that failed loudly, how each role ended; ``ends``: that;
     ``waits``: where each process of an overdue script waited; ``calls``: the calls that were made.
     """
 
-    cell: Cell | Pair
+    cells: Cells
     judgement: Judgement
     detail: str
     seconds: float
@@ -187,60 +166,47 @@ def healthy(run: Runner, name: str, folder: Path) -> Run:
     return found
 
 
-def record(run: Runner, name: str, folder: Path) -> Run:
-    """Run a program without faults, to see its calls. Raises SweepFailed: it fails, or calls nothing."""
-    found = healthy(run, name, folder)
-    if not census(found.timeline):
-        raise SweepFailed(f"{name} calls no Python function over RPC: a sweep needs at least one call")
-    return found
-
-
 def sweep(
     run: Runner,
-    todo: Sequence[Cell | Pair],
+    todo: Sequence[Cells],
     folder: Path,
     *,
-    budget: float | None = None,
-    spent: float = 0.0,
+    due: float | None = None,
     done: int = 0,
-    on_start: Callable[[int, Cell | Pair], object] = lambda number, cell: None,
+    on_start: Callable[[int], object] = lambda number: None,
 ) -> Iterator[Result]:
-    """Run the cells, each in its own folder, until ``budget`` seconds have passed.
-
-    ``spent``: seconds of the budget that have passed before; ``done``: how many cells were run before. If none was, at
-    least one is.
-    """
-    begun = time.monotonic() - spent
-    for number, cell in enumerate(todo):
-        if done + number and budget is not None and time.monotonic() - begun >= budget:
+    """Run each of ``todo`` in its own folder, until ``due`` (monotonic seconds). ``done``: how many were run before. If
+    none was, at least one is."""
+    for number, cells in enumerate(todo, done):
+        if number and due is not None and time.monotonic() >= due:
             return
-        on_start(number, cell)
-        place = folder / f"{done + number:04d}"
-        found, judgement = run(cell.plan, place)
-        yield _result(cell, found, judgement, place)
+        on_start(number - done)
+        place = folder / f"{number:04d}"
+        found, judgement = run(plan_of(cells), place)
+        yield _result(cells, found, judgement, place)
 
 
-def _result(cell: Cell | Pair, found: Run, judgement: Judgement, place: Path) -> Result:
+def _result(cells: Cells, found: Run, judgement: Judgement, place: Path) -> Result:
     ends = how_all_ended(found)
     errors = [f"{role} {text}" for role, text in ends.items() if text != "returned"]
     failed = [check.text for check in judgement.complaints]
     made = found.timeline.of("invoke", "gradient")
     calls = frozenset((event.role, str(event.details["site"]), int(event.details["nth"])) for event in made)
-    return Result(cell, judgement, "; ".join(failed or errors), found.seconds, place, ends, found.waits, calls)
+    return Result(cells, judgement, "; ".join(failed or errors), found.seconds, place, ends, found.waits, calls)
 
 
-def pairs_of(results: Sequence[Result]) -> Iterator[Pair]:
+def pairs_of(results: Sequence[Result]) -> Iterator[Cells]:
     """Combine the cells under which the program has done its work; a failure hides what would come after it.
 
     Each cell comes first with the same fault at the next call, which may be the retry of the one that was hit. Then
     come each two cells that hit different calls. A call counts only if the run under the other fault has made it.
     """
-    survived = [(result.cell.cells[0], result.calls) for result in results if result.judgement.succeeded]
-    tried = {fault for result in results for fault in result.cell.plan.faults}
+    survived = [(result.cells[0], result.calls) for result in results if result.judgement.succeeded]
+    tried = {cell.fault for result in results for cell in result.cells}
     for cell, calls in survived:
         following = replace(cell, occurrence="next", fault=replace(cell.fault, nth=max(cell.fault.numbers or [0]) + 1))
         if following.hit <= calls and following.fault not in tried:
-            yield Pair(cell, following)
+            yield cell, following
     for (first, calls_of_first), (second, calls_of_second) in combinations(survived, 2):
         if first.hit.isdisjoint(second.hit) and first.hit <= calls_of_second and second.hit <= calls_of_first:
-            yield Pair(first, second)
+            yield first, second

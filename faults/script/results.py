@@ -26,17 +26,12 @@ def output_difference(wanted: Path, got: Path, ignored: Sequence[re.Pattern[str]
     """Return one line about what differs, None if nothing does. What ``ignored`` matches is taken out beforehand."""
     before, after = _lines(wanted, ignored), _lines(got, ignored)
     missing, new = before - after, after - before
-    told = [f"{text} {shown(next(iter(lines)))}{_more(lines)}" for text, lines in _named(missing, new) if lines]
+    told = []
+    for text, lines in (("no line", missing), ("the line", new)):
+        if lines:
+            more = f" and {lines.total() - 1} more" if lines.total() > 1 else ""
+            told.append(f"{text} {shown(next(iter(lines)))}{more}")
     return ", ".join(told) or None
-
-
-def _named(missing: Counter[str], new: Counter[str]) -> list[tuple[str, Counter[str]]]:
-    return [("no line", missing), ("the line", new)]
-
-
-def _more(lines: Counter[str]) -> str:
-    more = lines.total() - 1
-    return f" and {more} more" if more else ""
 
 
 def _lines(path: Path, ignored: Sequence[re.Pattern[str]]) -> Counter[str]:
@@ -197,17 +192,16 @@ class Results:
         return found or ("equal", "output and files are those of the healthy run")
 
     def _by_command(self, folder: Path) -> tuple[str, str]:
-        shown = self.command
         place = folder / RESULTS
         variables = {**os.environ, "FAULTS_OUTPUT": str(place / OUTPUT), "FAULTS_ERRORS": str(place / ERRORS)}
         status, said = _run(self.command, variables)
         if status is None:
-            return "unknown", f"`{shown}` did not end within {CHECK_SECONDS:g} s"
+            return "unknown", f"`{self.command}` did not end within {CHECK_SECONDS:g} s"
         if status in _NOT_STARTED and self.healthy is None:
-            raise CheckMissing(f"the check `{shown}` cannot be started: {said}")
+            raise CheckMissing(f"the check `{self.command}` cannot be started: {said}")
         if status == 0:
-            return "equal", f"`{shown}` ended with status 0"
-        return "wrong", f"`{shown}` ended with status {status}: {said}; wanted 0"
+            return "equal", f"`{self.command}` ended with status 0"
+        return "wrong", f"`{self.command}` ended with status {status}: {said}; wanted 0"
 
     def _take(self, folder: Path) -> list[str]:
         """Move the program's files into the run's folder, and return one line for each that cannot be."""

@@ -233,10 +233,16 @@ def run_script(
     # Other runs stay out of the folder until this one is judged.
     with renewed(plan, folder, trace=trace) as place:
         begun = time.monotonic()
-        later = partial(_deadline, place, plan, bound, begun, patience)
-        survivors = partial(_survivors, place, plan, bound)
+        so_far = partial(_so_far, place, plan, bound)
+
+        def due() -> float:
+            if deadline is not None:
+                return deadline
+            first_seen, last = so_far()
+            return max(patience, max(0.0, first_seen - begun) + last + LATER)
+
         with _printing(results, place) as streams:
-            ended = execute(command, place, streams, deadline or patience, lambda: deadline or later(), survivors)
+            ended = execute(command, place, streams, deadline or patience, due, lambda: so_far()[1])
         seconds = time.monotonic() - begun
         trace_, difference = (results.end(place, ended.end.returned) if results else None) or (None, "")
         record.write(
@@ -270,22 +276,12 @@ def _printing(results: Results | None, place: Path) -> Iterator[dict[str, IO[byt
         yield {"stdout": first, "stderr": second}
 
 
-def _deadline(place: Path, plan: Plan, bound: float | None, begun: float, patience: float) -> float:
-    """Compute from the ledgers so far how many seconds after its beginning the command is overdue."""
-    so_far = Run("", plan, read(place), bound=bound)
-    first_seen = _first_seen(so_far)
-    since = 0.0 if first_seen is None else first_seen + so_far.timeline.zero - begun
-    return max(patience, since + allowed(so_far, first_seen)[0] + LATER)
-
-
-def _survivors(place: Path, plan: Plan, bound: float | None) -> float:
-    """Compute from the ledgers so far how many seconds roles have to end after the plan has killed their command."""
-    so_far = Run("", plan, read(place), bound=bound)
-    return allowed(so_far, _first_seen(so_far))[0]
-
-
-def _first_seen(run: Run) -> float | None:
-    return min((event.time for event in Facts(run).effects.values() if event is not None), default=None)
+def _so_far(place: Path, plan: Plan, bound: float | None) -> tuple[float, float]:
+    """Return from the ledgers so far when the first fault had an effect (monotonic; 0 if none had), and the seconds
+    that roles have to end after that."""
+    run = Run("", plan, read(place), bound=bound)
+    first_seen = min((event.time for event in Facts(run).effects.values() if event is not None), default=None)
+    return 0.0 if first_seen is None else first_seen + run.timeline.zero, allowed(run, first_seen)[0]
 
 
 def record_end(folder: str | os.PathLike[str], status: int) -> None:

@@ -15,9 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from faults.inject.process.target import BLOCKED, HANDLED, OF_THREAD, PENDING, has_signal
-from faults.run.leftovers import command, everybody
+from faults.run.leftovers import command, everybody, has_variable
 from faults.script.autostart import VARIABLE
 from faults.script.stacks import SIGNAL, STACKS
+from reference.system.processes import is_stopped
 
 # Seconds that a process has to write its stacks.
 _SECONDS = 2.0
@@ -38,8 +39,8 @@ def waits(folder: Path, roles: Mapping[int, str]) -> dict[str, str]:
     The stacks of all threads go to the file `STACKS` of the folder. ``roles``: the roles of processes.
     """
     found = {}
-    for pid in sorted(_processes(folder), key=lambda pid: (_is_stopped(pid), pid)):
-        stopped = " (stopped)" if _is_stopped(pid) else ""
+    for pid in sorted(_processes(folder), key=lambda pid: (is_stopped(pid), pid)):
+        stopped = " (stopped)" if is_stopped(pid) else ""
         name = f"{roles.get(pid) or command(pid)} (process {pid})"
         found[name] = f"{place_of(asked(pid, folder / STACKS))}{stopped}"
     return found
@@ -74,19 +75,13 @@ def _text(frame: tuple[str, str, str]) -> str:
 
 def _processes(folder: Path) -> set[int]:
     """Return the processes that were started under this folder's plan, and handle the signal."""
-    found = {pid for pid in everybody() if _has_variable(pid, folder) and has_signal(pid, HANDLED, SIGNAL)}
-    return {pid for pid in found if not _is_tracker(pid)}
+    found = {pid for pid in everybody() if has_variable(pid, VARIABLE, str(folder))}
+    return {pid for pid in found if has_signal(pid, HANDLED, SIGNAL) and not _is_tracker(pid)}
 
 
 def _is_tracker(pid: int) -> bool:
     with suppress(OSError):
         return _TRACKER in Path(f"/proc/{pid}/cmdline").read_bytes()
-    return False
-
-
-def _has_variable(pid: int, folder: Path) -> bool:
-    with suppress(OSError):
-        return f"{VARIABLE}={folder}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     return False
 
 
@@ -115,10 +110,4 @@ def _is_busy(pid: int) -> bool:
     with suppress(OSError):
         threads = [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
         return any(has_signal(thread, mask, SIGNAL) for thread in threads for mask in (BLOCKED, OF_THREAD))
-    return False
-
-
-def _is_stopped(pid: int) -> bool:
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] == "T"
     return False

@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from faults.testing.rref_leaks import Kept
+from faults.testing.active_plan import merge_launch_arguments
+from faults.testing.rref_leaks import Kept, start_names
 from reference.world.launcher import launch
 from reference.world.world import World
 
@@ -24,7 +25,7 @@ class Idle:
     ) -> None:
         self.roles, self._trace = tuple(roles), trace
         if trace:
-            arguments = _with_trace(arguments)
+            arguments = merge_launch_arguments(arguments, {"before": partial(start_names, None)})
         self._launch = partial(launch, list(roles), **{"deadline": DEADLINE, **arguments})
         self._folder = folder
         self._spoilt = False
@@ -61,10 +62,3 @@ class Idle:
 
     def _logs(self) -> dict[str, Path]:
         return {role: self.world.folder / f"{role}.log" for role in self.roles}
-
-
-def _with_trace(arguments: dict[str, Any]) -> dict[str, Any]:
-    from faults.testing import rref_leaks
-    from faults.testing.active_plan import merge_launch_arguments
-
-    return merge_launch_arguments(arguments, {"before": partial(rref_leaks.start_names, None)})

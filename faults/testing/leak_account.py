@@ -16,14 +16,13 @@ from typing import Any
 
 import pytest
 
-from faults.run.leftovers import command, ends_by, everybody, relatives
+from faults.run.leftovers import SHARED, command, ends_by, everybody, relatives, shared_memory
 from faults.testing.running_test import RunningTest
 from faults.testing.settings import IDLE_WORLDS, KINDS, PROCESS_MARK, RUNNING_TEST, leaks_of
 
 FIXTURES = {"world", "idle_world", "fresh_world", "plan", "run_dir", "_faults_plan"}
 # How long processes may take to end after a test (seconds).
 GRACE = 10.0
-SHARED = Path("/dev/shm")
 
 
 class Accounting:
@@ -68,13 +67,7 @@ class Accounting:
 
 def _memory() -> set[tuple[str, int]]:
     """Return name and inode of this user's shared memory."""
-    found = set()
-    for path in SHARED.iterdir() if SHARED.is_dir() else ():
-        with suppress(OSError):  # removed meanwhile
-            status = path.stat()
-            if status.st_uid == os.getuid():
-                found.add((path.name, status.st_ino))
-    return found
+    return {(name, status.st_ino) for name, status in shared_memory()}
 
 
 def _has_open(pid: int, inode: int) -> bool:

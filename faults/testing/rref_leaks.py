@@ -16,7 +16,7 @@ from torch.distributed.rpc import api
 
 from faults.judge import holdings
 from faults.ledger.snapshot import Snapshot, from_events, to_events
-from faults.tracing import RELEASE, current_tracer
+from faults.tracing import RELEASE
 from faults.tracing.tracer import Tracer
 from reference.outcome import Returned
 from reference.world.world import World, alive
@@ -40,18 +40,17 @@ def kept(collect: bool = False) -> dict[str, int]:
 
 def kept_and_seen(collect: bool = False) -> tuple[dict[str, int], int]:
     """Return `kept`, and how many events the trace of this role has seen, 0 if it does not trace."""
-    tracer = current_tracer()
-    return kept(collect), 0 if tracer is None else tracer.rrefs.events
+    return kept(collect), 0 if Tracer.current is None else Tracer.current.rrefs.events
 
 
 def record_counts(folder: str, role: str) -> None:
     """Make a role record its counts when it shuts RPC down and no calls can arrive. To be used as a ``before``."""
-    api._finalize_shutdown = partial(_finalize, api._finalize_shutdown, _file(folder, role))
+    api._finalize_shutdown = partial(_finalize, api._finalize_shutdown, Path(folder) / f"{role}.kept")
 
 
 def recorded(folder: str, role: str) -> dict[str, int]:
     """Read what `record_counts` wrote; empty for a role that did not shut RPC down."""
-    place = _file(folder, role)
+    place = Path(folder) / f"{role}.kept"
     return json.loads(place.read_text()) if place.exists() else {}
 
 
@@ -60,16 +59,12 @@ def _finalize(original: Callable[[], None], place: Path) -> None:
     original()
 
 
-def _file(folder: str, role: str) -> Path:
-    return Path(folder) / f"{role}.kept"
-
-
 def start_names(folder: str | None, role: str) -> None:
     """Trace this role. To be used as a ``before``. ``folder``: where the role writes what it holds when all roles have
     ended their work; None: nowhere."""
     Tracer.start()
     if folder is not None:
-        setattr(api, RELEASE, partial(_write, getattr(api, RELEASE), _file_of_names(folder, role)))
+        setattr(api, RELEASE, partial(_write, getattr(api, RELEASE), Path(folder) / f"{role}.held"))
 
 
 def snapshot(since: int) -> Snapshot | None:
@@ -77,15 +72,9 @@ def snapshot(since: int) -> Snapshot | None:
     return None if Tracer.current is None else Tracer.current.snapshot(since)
 
 
-def named_holders(snapshots: Mapping[str, Snapshot | None], kinds: Collection[str]) -> list[tuple[str, str]]:
-    """Return kind and text of everything of these kinds that the roles hold."""
-    known = {role: each for role, each in snapshots.items() if each is not None}
-    return [each for each in map(_of_kind, holdings.everything(known)) if each[0] in kinds]
-
-
 def names_at_end(folder: str, roles: Collection[str]) -> list[tuple[str, str]]:
     """Return kind and text of what leaked in a world whose roles have all returned."""
-    files = {role: _file_of_names(folder, role) for role in roles}
+    files = {role: Path(folder) / f"{role}.held" for role in roles}
     snapshots = {
         role: from_events(role, json.loads(place.read_text())) for role, place in files.items() if place.exists()
     }
@@ -103,16 +92,14 @@ def _write(original: Callable[..., None], place: Path, *arguments: Any) -> None:
     original(*arguments)
 
 
-def _file_of_names(folder: str, role: str) -> Path:
-    return Path(folder) / f"{role}.held"
-
-
 # How long a role may take to answer (seconds).
 ANSWER_SECONDS = 20.0
 # How long RRefs may take to be released, because their messages are still in flight (seconds).
 GRACE = 10.0
 
-Counts = Mapping[str, Mapping[str, int]]
+# What each role answers: `kept_and_seen`.
+Answers = Mapping[str, tuple[Mapping[str, int], int]]
+_NOTHING: tuple[Mapping[str, int], int] = ({}, 0)
 
 
 class Kept:
@@ -120,13 +107,12 @@ class Kept:
 
     def __init__(self, world: World, trace: bool = False) -> None:
         self.world, self.trace = world, trace
-        self._before: Counts = {}
-        self._seen: Mapping[str, int] = {}
+        self._before: Answers = {}
 
     def begin(self) -> bool:
         """Remember what each role keeps. False: a role does not answer, because it is lost or busy."""
         found = self._ask()
-        self._before, self._seen = found or ({}, {})
+        self._before = found or {}
         return found is not None
 
     def left(self, besides: Collection[str] = ()) -> list[tuple[str, str]] | None:
@@ -135,25 +121,17 @@ class Kept:
         The kinds ``besides`` are not waited for. None for a world that has lost a role: its other roles keep some RRefs
         for good.
         """
-        due, counts = time.monotonic() + GRACE, self._counts()
-        while counts is not None and {kind for kind, _ in self._more(counts)} - {*besides} and time.monotonic() < due:
+        due, found = time.monotonic() + GRACE, self._ask()
+        while found is not None and {kind for kind, _ in self._more(found)} - {*besides} and time.monotonic() < due:
             # A round trip to every role replaces a sleep. Collect garbage, because a handler may have ended only now.
-            counts = self._counts(collect=True)
-        if counts is None:
-            return None
-        more = self._more(counts)
-        return more + (self._named({kind for kind, _ in more}) if more and self.trace else [])
-
-    def _counts(self, collect: bool = False) -> Counts | None:
-        found = self._ask(collect)
-        return found and found[0]
-
-    def _ask(self, collect: bool = False) -> tuple[Counts, Mapping[str, int]] | None:
-        """Return each role's counts, and how many events its trace has seen; None unless all roles answer."""
-        found = self._run({role: partial(kept_and_seen, collect) for role in self.world.pids})
+            found = self._ask(collect=True)
         if found is None:
             return None
-        return {role: each[0] for role, each in found.items()}, {role: each[1] for role, each in found.items()}
+        more = self._more(found)
+        return more + (self._named({kind for kind, _ in more}) if more and self.trace else [])
+
+    def _ask(self, collect: bool = False) -> Answers | None:
+        return self._run({role: partial(kept_and_seen, collect) for role in self.world.pids})
 
     def _run(self, work: Mapping[str, Callable[[], Any]]) -> dict[str, Any] | None:
         """Let each role do its work; None unless all return."""
@@ -164,14 +142,16 @@ class Kept:
         return values if len(values) == len(outcomes) else None
 
     def _named(self, kinds: Collection[str]) -> list[tuple[str, str]]:
-        """Name what the roles hold since `begin`."""
-        snapshots = self._run({role: partial(snapshot, self._seen.get(role, 0)) for role in self.world.pids})
-        return named_holders(snapshots or {}, kinds)
+        """Return kind and text of everything of these kinds that the roles hold since `begin`."""
+        since = {role: self._before.get(role, _NOTHING)[1] for role in self.world.pids}
+        found = self._run({role: partial(snapshot, number) for role, number in since.items()}) or {}
+        known = {role: each for role, each in found.items() if each is not None}
+        return [each for each in map(_of_kind, holdings.everything(known)) if each[0] in kinds]
 
-    def _more(self, after: Counts) -> list[tuple[str, str]]:
+    def _more(self, after: Answers) -> list[tuple[str, str]]:
         found = []
-        for role, counts in after.items():
-            before = self._before.get(role, {})
+        for role, (counts, _) in after.items():
+            before, _ = self._before.get(role, _NOTHING)
             more = {name: count for name, count in counts.items() if count > before.get(name, 0)}
             found += [(COUNTS[n], f"{role} keeps {n}={count}, was {before.get(n, 0)}") for n, count in more.items()]
         return found

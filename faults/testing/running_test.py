@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reference.system.temporary_folders import PRIVATE, make_private
+from reference.system.text import one_line, printable
 
 if TYPE_CHECKING:  # they import torch, and a test without worlds needs none
     from faults.testing.active_plan import ActivePlan
@@ -151,3 +152,23 @@ def place_for(folder: str | os.PathLike[str], test: str) -> Path:
             place.mkdir(mode=PRIVATE)
             return place
     raise AssertionError("unreachable")
+
+
+def tell(item: pytest.Item, running: RunningTest, report: pytest.TestReport) -> None:
+    """Add the sections of a failing test to its report, and the folder in which its files are kept."""
+    over = report.when == "teardown"
+    report.sections += running.sections(over=over)
+    if item.config.option.faults_keep:
+        report.sections.append(("faults: kept", _keep(running, item, over)))
+
+
+def _keep(running: RunningTest, item: pytest.Item, over: bool) -> str:
+    """Name the folder with its files, which are copied when its worlds have ended; or say why they cannot be kept."""
+    try:
+        running.keep = place_for(item.config.option.faults_keep, item.nodeid)
+        if over:
+            running.save()
+    except OSError as error:
+        running.keep = None
+        return one_line(f"nothing: {error}")
+    return printable(str(running.keep))

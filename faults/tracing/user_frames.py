@@ -42,20 +42,16 @@ def is_faults(file: str) -> bool:
     return file.startswith(_FAULTS)
 
 
-def lines_above(frame: FrameType | None) -> tuple[Line, ...]:
-    """Return the lines of the program on the stack that ends with ``frame``, the innermost first."""
+def here() -> tuple[Line, ...]:
+    """Return the lines of the program on the current stack, the innermost first; empty in a thread of torch."""
     found: list[Line] = []
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and len(found) < DEPTH:
         code = frame.f_code
         if is_users(code.co_filename):
             found.append((code, frame.f_lineno))
         frame = frame.f_back
     return tuple(found)
-
-
-def here() -> tuple[Line, ...]:
-    """Return the lines of the program on the current stack, the innermost first; empty in a thread of torch."""
-    return lines_above(sys._getframe(1))
 
 
 def line_of(function: Any) -> tuple[Line, ...]:

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from faults.run.leftovers import SHARED
 from faults.testing import leak_account
 from faults.testing.leak_account import Accounting
 
@@ -19,8 +20,8 @@ def test_only_what_has_begun_since_is_left(monkeypatch: pytest.MonkeyPatch) -> N
     with ExitStack() as undo:
 
         def begin(what: str) -> subprocess.Popen[bytes]:
-            (leak_account.SHARED / f"{name}_{what}").write_bytes(b"1")
-            undo.callback((leak_account.SHARED / f"{name}_{what}").unlink, missing_ok=True)
+            (SHARED / f"{name}_{what}").write_bytes(b"1")
+            undo.callback((SHARED / f"{name}_{what}").unlink, missing_ok=True)
             process = undo.enter_context(subprocess.Popen(["sleep", "1000"]))
             undo.callback(process.kill)
             return process
@@ -29,7 +30,7 @@ def test_only_what_has_begun_since_is_left(monkeypatch: pytest.MonkeyPatch) -> N
         begin("two")
         accounting = Accounting("none")
         assert accounting.left() == []
-        again, old = leak_account.SHARED / f"{name}_two", leak_account.SHARED / f"{name}_old"
+        again, old = SHARED / f"{name}_two", SHARED / f"{name}_old"
         again.rename(old)  # so that its inode is not free for the new one
         undo.callback(old.unlink)
         again.write_bytes(b"2")

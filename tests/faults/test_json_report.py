@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
+from faults.cli.reports import as_junit, of_run, of_sweep, text_of
 from faults.judge.rules import Check, Judgement
 from faults.ledger.record import End, Run
 from faults.plan import Fault, Plan
-from faults.run.reports import as_junit, of_run, of_sweep, text_of
 from faults.run.sweep import Cell, Result, Swept, Unhurt
 from tests.support.suite_runs import ROOT
 
@@ -28,7 +28,7 @@ UNKNOWN = Judgement((Check("record", "unknown", None, "torn"),), "unknown")
 
 
 def result(judgement: Judgement) -> Result:
-    return Result(CELL, judgement, "", 1.23456, Path("runs/0000"), {"a": "returned"}, {"a (process 1)": "my.py:1"})
+    return Result((CELL,), judgement, "", 1.23456, Path("runs/0000"), {"a": "returned"}, {"a (process 1)": "my.py:1"})
 
 
 def sweep(*judgements: Judgement, wanted: int = 3) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from faults.ledger import Event, Timeline
 from faults.ledger.moments_seen import Calls
 from faults.ledger.record import Run
 from faults.plan import Plan
-from faults.run.sweep import Call, Cell, Pair, Result, every_way, pairs_of
+from faults.run.sweep import Call, Cell, Cells, Result, every_way, pairs_of, plan_of
 from tests.support import roles_subjects as plays
 from tests.support.suite_runs import ROOT
 from tests.support.targets import sweep_of
@@ -39,13 +39,11 @@ def cell(site: str, injection: str, occurrence: str = "first") -> Cell:
 
 
 def result(of: Cell, verdict: str = "equal", calls: Iterable[Call] = HEALTHY) -> Result:
-    return Result(of, Judgement((), verdict), "", 1.0, Path("r"), calls=frozenset(calls))
+    return Result((of,), Judgement((), verdict), "", 1.0, Path("r"), calls=frozenset(calls))
 
 
-def named(found: Iterable[Pair]) -> list[str]:
-    return [
-        f"{each.first.injection} {each.first.caller} + {each.second.injection} {each.second.caller}" for each in found
-    ]
+def named(found: Iterable[Cells]) -> list[str]:
+    return [" + ".join(f"{cell.injection} {cell.caller}" for cell in each) for each in found]
 
 
 DROP, LATE = cell(F, "Drop reply"), cell(F, "Delay reply")
@@ -64,9 +62,9 @@ def test_what_the_program_survives_is_combined_first_with_the_next_call_and_then
 
 def test_a_retry_is_the_next_call() -> None:
     """Which the run under the fault has made, and the healthy run has not."""
-    [found] = pairs_of([result(LAST, calls=AGAIN)])
-    assert found.second == Cell(F, "Drop request", "next", replace(LAST.fault, nth=2))
-    assert found.plan == Plan((LAST.fault, found.second.fault))
+    [(first, second)] = pairs_of([result(LAST, calls=AGAIN)])
+    assert second == Cell(F, "Drop request", "next", replace(LAST.fault, nth=2))
+    assert plan_of((first, second)) == Plan((LAST.fault, second.fault))
     assert named(pairs_of([result(LAST)])) == []
 
 
@@ -98,9 +96,9 @@ def test_both_calls_are_made_under_the_other_fault(lost: Cell) -> None:
 
 def test_each_two_cells_are_combined_once() -> None:
     found = list(pairs_of(list(map(result, CELLS))))
-    cells = [frozenset(each.cells) for each in found]
+    cells = [frozenset(each) for each in found]
     assert set(cells) >= {frozenset(two) for two in combinations(CELLS, 2) if two[0].hit.isdisjoint(two[1].hit)}
-    assert len({frozenset(each.plan.faults) for each in found}) == len(found) > 20
+    assert len({frozenset(plan_of(each).faults) for each in found}) == len(found) > 20
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -108,7 +106,10 @@ def test_each_pair_is_in_one_part_whichever_of_the_two_comes_first(count: int) -
     todo = list(pairs_of(list(map(result, CELLS))))
     parts = [in_part(todo, Namespace(part=(number, count))) for number in range(1, count + 1)]
     assert sorted(todo.index(each) for part in parts for each in part) == list(range(len(todo)))
-    assert Pair(DROP, OTHER).name == Pair(OTHER, DROP).name
+    every = [Namespace(part=(number, 100)) for number in range(1, 101)]
+    assert [len(in_part([(DROP, OTHER)], part)) for part in every] == [
+        len(in_part([(OTHER, DROP)], part)) for part in every
+    ]
 
 
 def test_a_budget_may_end_among_the_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +130,7 @@ def test_a_budget_may_end_among_the_pairs(tmp_path: Path, monkeypatch: pytest.Mo
     for budget, faults in ((3.5, [1] * 4), (6.5, [1] * 4 + [2] * 3), (None, [1] * 4 + [2] * 6)):
         options = Namespace(**{**OPTIONS, "budget": budget, "sites": F, "kinds": ["Drop"]})
         results = run_cells(run_at, healthy, tmp_path, options, 3.0, [])
-        assert [len(each.cell.cells) for each in results] == faults
+        assert [len(each.cells) for each in results] == faults
         assert [each.folder.name for each in results] == [f"{number:04d}" for number in range(len(faults))]
 
 

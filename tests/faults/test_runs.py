@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from faults.cli.main import main
+from faults.judge.bound import bound_of_timeout
 from faults.judge.rules import DEFECTS, Judgement, judge
 from faults.ledger import read, record
 from faults.ledger.ledger import SCHEMA
@@ -20,7 +21,7 @@ from faults.ledger.record import Run
 from faults.plan import Plan, PlanError
 from faults.run import runs
 from faults.run.leftovers import leaks
-from faults.run.runs import bound_of, run
+from faults.run.runs import run
 from reference.world import World, launch
 from tests.support import own_process
 from tests.support import roles_subjects as plays
@@ -236,7 +237,7 @@ def test_nothing_is_recorded_unless_something_is_planned_or_it_is_asked_for(tmp_
     subject = plays.subject(plays.careful)
     recorded, judgement = run(subject, Plan(), tmp_path / "recorded", recorded=True)
     assert (recorded.timeline.roles, judgement.verdict) == (("shop", "till"), "equal")
-    assert bound_of(subject) == 2 * (recorded.timeout or 0.0) + 10.0 == 12.0
+    assert bound_of_timeout(subject.timeout) == 2 * (recorded.timeout or 0.0) + 10.0 == 12.0
 
 
 def test_a_role_that_nobody_plays_is_refused_before_anything_starts(tmp_path: Path) -> None:

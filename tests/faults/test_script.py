@@ -195,7 +195,7 @@ def test_a_script_that_cannot_start_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="file is a file: wanted a folder for the run"):
         python("", tmp_path / "file")
     with pytest.raises(BadInput, match="wanted `--script python -m"):
-        only_theirs(["-m", "shop"])
+        only_theirs(["-m", "shop"], ())
     with pytest.raises(PlanError, match="need roles that are started by reference"):
         python("", tmp_path / "a", "Partition role=till direction=both")
     assert not (tmp_path / "a").exists()

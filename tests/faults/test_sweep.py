@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -19,7 +20,7 @@ from faults.ledger.record import Run
 from faults.plan import Fault
 from faults.plan.fields import ENGINE_SITES
 from faults.run.runs import Subject, run
-from faults.run.sweep import VARIANTS, Cell, Result, SweepFailed, every_way, record, sweep
+from faults.run.sweep import VARIANTS, Cell, Result, SweepFailed, every_way, healthy, sweep
 from tests.support import roles_subjects as plays
 from tests.support.targets import sweep_of
 
@@ -91,15 +92,17 @@ def test_a_real_subjects_calls_give_its_cells(tmp_path: Path) -> None:
 
 
 def recorded(subject: Subject, place: Path) -> Run:
-    return record(partial(run, subject, recorded=True), subject.name, place)
+    return healthy(partial(run, subject, recorded=True), subject.name, place)
 
 
 def swept(till: Any, place: Path, *injections: str) -> dict[tuple[str, str], Result]:
     """Return the results of ``pay``'s cells, by kind and occurrence."""
     subject = plays.subject(till)
     sites = census(recorded(subject, place / "healthy").timeline)
-    todo = [cell for cell in cells(sites, subject.timeout) if cell.site == plays.PAY and cell.injection in injections]
-    return {(each.cell.injection, each.cell.occurrence): each for each in sweep(partial(run, subject), todo, place)}
+    every = cells(sites, subject.timeout)
+    todo = [(cell,) for cell in every if cell.site == plays.PAY and cell.injection in injections]
+    results = sweep(partial(run, subject), todo, place)
+    return {(cell.injection, cell.occurrence): each for each in results for cell in each.cells}
 
 
 @pytest.mark.long
@@ -113,7 +116,7 @@ def test_only_the_cells_with_the_defect_fail(tmp_path: Path) -> None:
         ("Drop reply", "last"): "wrong",
     }
     last = results["Drop reply", "last"]
-    assert (last.passed, last.folder.name, last.cell.caller) == (False, "0003", "till#3")
+    assert (last.passed, last.folder.name, last.cells[0].caller) == (False, "0003", "till#3")
     assert "211 in the till" in last.detail
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["0000", "0001", "0002", "0003", "healthy"]
 
@@ -133,10 +136,10 @@ def test_no_cell_begins_after_the_budget(tmp_path: Path) -> None:
     """At least one cell is run."""
     subject = plays.subject(plays.careful)
     sites = census(recorded(subject, tmp_path / "healthy").timeline)
-    todo, begun = list(cells(sites, 0.5)), []
-    results = list(sweep(partial(run, subject), todo, tmp_path, budget=1e-6, on_start=lambda *each: begun.append(each)))
-    assert [result.cell for result in results] == todo[:1]
-    assert begun == [(0, todo[0])]
+    todo, begun = [(cell,) for cell in cells(sites, 0.5)], list[int]()
+    results = list(sweep(partial(run, subject), todo, tmp_path, due=time.monotonic(), on_start=begun.append))
+    assert [result.cells for result in results] == todo[:1]
+    assert begun == [0]
     assert len(todo) == 3 * (len(UNASKED) - 1)  # one till calls: there is no order
 
 

@@ -29,7 +29,7 @@ def options(**given: Any) -> Namespace:
 
 
 def sites_of(**given: Any) -> list[str]:
-    return list(dict.fromkeys(cell.site for cell in chosen(CELLS, options(**given))))
+    return list(dict.fromkeys(cell.site for [cell] in chosen(CELLS, options(**given))))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_sites_are_chosen_by_a_part_of_their_name_or_by_a_pattern(text: str, wan
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
 def test_each_cell_is_in_one_part(count: int) -> None:
     parts = [chosen(CELLS, options(part=(number, count))) for number in range(1, count + 1)]
-    assert sorted(CELLS.index(cell) for each in parts for cell in each) == list(range(len(CELLS)))
+    assert sorted(CELLS.index(cell) for each in parts for [cell] in each) == list(range(len(CELLS)))
     assert max(map(len, parts)) < len(CELLS) or count == 1
 
 
@@ -58,7 +58,7 @@ def test_a_part_does_not_depend_on_the_other_cells() -> None:
     more = [cell for cell in CELLS if cell.site != "shop:help"]
     for number in (1, 2):
         here, there = (chosen(every, options(part=(number, 2))) for every in (CELLS, more))
-        assert [cell for cell in here if cell in more] == there
+        assert [cell for [cell] in here if cell in more] == [cell for [cell] in there]
 
 
 def test_a_part_may_be_empty() -> None:

@@ -34,14 +34,14 @@ def test_a_line_is_printed_every_few_seconds(
     with progress_bar.countdown("shop", 10) as tick:
         for number, seconds in enumerate([0.0, 4.9, 5.1, 9.0, 10.2]):
             now[0] = 100.0 + seconds
-            tick(number, None)
+            tick(number)
     assert capsys.readouterr().err.splitlines() == [
         "shop: 2 of 10 runs, about 20 s left",
         "shop: 4 of 10 runs, about 15 s left",
     ]
     with progress_bar.countdown("shop", 10, budget=6) as tick:
         now[0] += 5
-        tick(2, None)
+        tick(2)
     assert capsys.readouterr().err == "shop: 2 of 10 runs, about 1 s left\n"
 
 
@@ -49,6 +49,6 @@ def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen: list[str] = []
     monkeypatch.setattr(progress_bar.sys.stderr, "isatty", lambda: True, raising=False)
     with progress_bar.countdown("shop", 3) as tick:
-        tick(1, None)
+        tick(1)
         chosen.append(tick.__qualname__)
     assert "_bar" in chosen[0]

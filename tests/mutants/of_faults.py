@@ -404,7 +404,7 @@ MUTANTS = (
     Mutant(
         "old-memory-is-a-leak",
         "faults/run/leftovers.py",
-        " and changed > wall - _EARLIER",
+        " and status.st_ctime > wall - _EARLIER",
         "",
         ("tests/faults/test_runs.py::test_shared_memory_that_is_much_older_than_its_role_is_no_leak",),
         "shared memory of an ended process with a role's id is taken for the role's",

@@ -321,7 +321,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a-folder-that-nothing-can-be-kept-in",
-        "faults/testing/failure_report.py",
+        "faults/testing/running_test.py",
         "    except OSError as error:\n        running.keep = None",
         "    except PermissionError as error:\n        running.keep = None",
         ("tests/reference/test_private_folder.py::test_a_failed_test_that_cannot_be_kept_says_why",),

@@ -140,8 +140,8 @@ MUTANTS = (
     Mutant(
         "pair-is-one-fault",
         _SWEEP,
-        "        return Plan((self.first.fault, self.second.fault))",
-        "        return Plan((self.second.fault,))",
+        "    return Plan(tuple(cell.fault for cell in cells))",
+        "    return Plan((cells[-1].fault,))",
         (f"{_OF_PAIRS}::test_a_retry_is_the_next_call",),
         "a sweep of pairs hurts one call",
     ),
@@ -156,8 +156,8 @@ MUTANTS = (
     Mutant(
         "pairs-with-a-budget-of-their-own",
         _SWEEP,
-        "        if done + number and budget",
-        "        if number and budget",
+        "        if number and due",
+        "        if number > done and due",
         (f"{_OF_PAIRS}::test_cells_and_pairs_have_one_budget",),
         "a pair begins when the budget is spent",
     ),

@@ -86,7 +86,7 @@ MUTANTS = (
     ),
     Mutant(
         "interrupted-sweep-passed",
-        "faults/run/reports.py",
+        "faults/cli/reports.py",
         "None if passed and swept.interrupted else passed",
         "passed",
         ("tests/faults/test_json_report.py::test_an_interrupted_sweep_has_not_passed",),
@@ -95,8 +95,8 @@ MUTANTS = (
     Mutant(
         "a-budget-for-each-round",
         "faults/cli/sweep_command.py",
-        '"spent": time.monotonic() - begun',
-        '"spent": 0.0',
+        "sweep(run, todo, place, due=due,",
+        "sweep(run, todo, place, due=due and time.monotonic() + options.budget,",
         ("tests/faults/test_pairs.py::test_a_budget_may_end_among_the_pairs",),
         "a sweep of pairs takes twice its budget",
     ),
@@ -154,8 +154,8 @@ MUTANTS = (
     Mutant(
         "part-by-place",
         _OPTIONS,
-        "    return [each for each in every if crc32(each.name.encode()) % count == number - 1]",
-        "    return [each for each in every if crc32(each.name.encode()) % (count + 1) == number - 1]",
+        "if crc32(name.encode()) % count == number - 1]",
+        "if crc32(name.encode()) % (count + 1) == number - 1]",
         (f"{_OF_OPTIONS}::test_each_cell_is_in_one_part",),
         "some cells are in no part, and nobody runs them",
     ),
@@ -177,9 +177,9 @@ MUTANTS = (
     ),
     Mutant(
         "junit-without-unknown",
-        "faults/run/reports.py",
-        '    if run["passed"] is True:',
-        '    if run["passed"] is not False:',
+        "faults/cli/reports.py",
+        '        if run["passed"] is not True:',
+        '        if run["passed"] is False:',
         (f"{_OF_REPORT}::test_a_sweep_is_told_cell_by_cell",),
         "CI shows a run that tells nothing as a pass",
     ),

@@ -13,7 +13,7 @@ import pytest
 
 import faults.cli.main
 import reference.cli.main
-from faults.cli.commands import COMMANDS, WITH_TARGETS
+from faults.cli.options import COMMANDS, WITH_TARGETS
 from reference import TUTORIALS, load
 from reference.cli.main import COMMANDS as OF_REFERENCE
 

@@ -17,10 +17,11 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
+from faults.judge.bound import bound_of_timeout
 from faults.judge.rules import Judgement
 from faults.ledger.moments_seen import census
 from faults.plan import Fault, Plan
-from faults.run.runs import Subject, bound_of, of_tutorial, run
+from faults.run.runs import Subject, of_tutorial, run
 from faults.run.sweep import record
 from faults.strategies import faults
 from reference.verify import quick
@@ -61,7 +62,7 @@ class Lab:
 
     def judged(self, fault: Fault) -> Judgement:
         place = self.folder / f"{next(self.numbers):04d}"
-        deadline = 2 * bound_of(self.subject) + 10
+        deadline = 2 * bound_of_timeout(self.subject.timeout) + 10
         _, judgement = run(self.subject, Plan((fault,)), place, deadline=deadline)
         self.verdicts[judgement.verdict] += 1
         return judgement
@@ -144,7 +145,7 @@ def test_a_last_call_of_a_step_that_is_doubled_ends_batch_reinforce(tmp_path: Pa
     lab = Lab("batch_reinforce", tmp_path)
     last = f"Pause role=observer1 at=call:{STATES}#1@observer1 seconds=0.3"
     plan = Plan.parse(f"{last}; Duplicate site={STATES} role=observer1 nth=1")
-    found, judgement = run(lab.subject, plan, tmp_path / "run", deadline=2 * bound_of(lab.subject) + 10)
+    found, judgement = run(lab.subject, plan, tmp_path / "run", deadline=2 * bound_of_timeout(lab.subject.timeout) + 10)
     assert judgement.verdict == "needless failure", str(judgement)
     noticed = r"AgentFailed: .*observer1 (calls twice in one step|reports after the last of 20 steps)"
     assert re.search(noticed, found.ends["agent"].text), found.ends["agent"]

@@ -13,8 +13,7 @@ import pytest
 
 from faults.plan import Plan
 from faults.run.runs import prepared
-from faults.testing.failure_report import _keep
-from faults.testing.running_test import RunningTest, place_for
+from faults.testing.running_test import RunningTest, _keep, place_for
 from reference.system.temporary_folders import make_private
 from reference.world import launch
 from tests.support.roles_plain import name
