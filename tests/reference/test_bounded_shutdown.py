@@ -283,7 +283,7 @@ class TestRanks:
         for stage in STAGES:
             for name in barrier.names:
                 barrier.reach(stage, name)
-        barrier.lose("b is gone: eof")
+        barrier.fail("b is gone: eof")
         assert barrier.answers[READY].value() is None
 
 

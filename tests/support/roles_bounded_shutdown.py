@@ -21,7 +21,7 @@ from tests.support.roles_plain import kill_oneself
 from tests.support.roles_rrefs import Seen, seen
 
 _gate = threading.Event()
-_lose = bounded_shutdown.lose
+_fail = bounded_shutdown.fail
 
 
 def end(timeout: float = 30, **arguments: Any) -> Seen:
@@ -77,14 +77,14 @@ def end_after_news(timeout: float = 30) -> Seen:
 
 def end_with_late_news(timeout: float = 30) -> Seen:
     """Shut down where what another process tells of a failure comes late."""
-    bounded_shutdown.lose = _lose_late
+    bounded_shutdown.fail = _fail_late
     return end(timeout)
 
 
-def _lose_late(text: str) -> None:
+def _fail_late(text: str) -> None:
     """Take in what another process tells when a loss is known here, or after 0.3 s."""
     here().known.wait(0.3)
-    _lose(text)
+    _fail(text)
 
 
 def end_while_the_given_up_wait(given_up: str, other: str, timeout: float) -> Seen:
@@ -93,7 +93,7 @@ def end_while_the_given_up_wait(given_up: str, other: str, timeout: float) -> Se
     original = bounded_shutdown.call_all
 
     def call_all(names: Sequence[str], *rest: Any) -> dict[str, Any]:
-        if bounded_shutdown.lose not in rest:
+        if bounded_shutdown.fail not in rest:
             return original(names, *rest)
         original([name for name in names if name != given_up], *rest)
         if other in names:
