@@ -37,11 +37,6 @@ def watch_startup() -> None:
     sys.excepthook = partial(_report, sys.excepthook)
 
 
-def begin_startup() -> None:
-    """From now on the role reports its own end."""
-    _begun.append(True)
-
-
 def _report(
     hook: Callable[..., object], kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
@@ -90,7 +85,7 @@ class RoleConfig:
 
 def main(config: RoleConfig, pipe: Connection) -> None:
     """Run one role: the target of its process, which ends with a status that tells whether the role returned."""
-    begin_startup()
+    _begun.append(True)  # from now on the role reports its own end
     signal.signal(signal.SIGINT, signal.default_int_handler)  # the forkserver ignores it
     # The forkserver starts with these blocked, so a role, and every process that it starts, would never receive them.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupts.SIGNALS)
