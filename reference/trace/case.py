@@ -108,10 +108,12 @@ class Case:
 
     def same_result_as(self, other: Case) -> bool:
         """Whether both cases have one result: they may differ in fields that decide only where or how fast they run."""
-        if type(self) is not type(other):
-            return False
-        deciding = [item.name for item in fields(self) if item.metadata.get("result", True)]
-        return all(getattr(self, name) == getattr(other, name) for name in deciding)
+        return type(self) is type(other) and not self.differing(other)
+
+    def differing(self, other: Self) -> list[str]:
+        """Name the fields that decide the result and differ, in the order in which users see them."""
+        deciding = [item.name for item in listed(type(self)) if item.metadata.get("result", True)]
+        return [name for name in deciding if getattr(self, name) != getattr(other, name)]
 
     @classmethod
     def tutorial(cls) -> str:
