@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from reference import load
-from reference.rounding.bound import Undecided, rounding_bound
+from reference.rounding.bound import Undecided, bound_of, twin_errors
 from reference.rounding.reordering import REORDERED, reordered
 from reference.trace import Case, Trace, TraceError
 from reference.verify.verify import changes, twins_for
@@ -68,14 +68,15 @@ def rates(case: Case, runs: int, say: Callable[[str], None]) -> dict[str, Any]:
     train, draws = load(case.tutorial()).train_locally, random.Random(0)
     plain = train(case)
     start = time.perf_counter()
-    others, exact = twins_for(plain, plain, train)
-    twins = list(others)
+    each, exact = twins_for(plain, plain, train)
+    twins = list(each)
     seconds = time.perf_counter() - start
+    errors = twin_errors(twins, exact)
     alarms, undecided, missed, worst = 0, 0, [], 0.0
     for seed in range(REORDERED, REORDERED + runs):
         run = reordered(train, case, plain, seed)
         try:
-            bound = rounding_bound(run, twins, exact)
+            bound = bound_of(run, errors)
         except Undecided:
             undecided += 1
             continue
@@ -86,7 +87,8 @@ def rates(case: Case, runs: int, say: Callable[[str], None]) -> dict[str, Any]:
         undecided += bound.verdict == "unknown"
         worst = max(worst, bound.worst[1])
         wrong, name, part = spoiled(run, draws)
-        if bound.holds and rounding_bound(*_only(name, wrong, twins, exact)).holds:
+        one, others, truth = _only(name, wrong, twins, exact)
+        if bound.holds and bound_of(one, twin_errors(others, truth)).holds:
             missed.append((name, part))
     say(
         f"{case.tutorial()} {changes(case)}: {alarms} false alarms, {undecided} undecided, {len(missed)} misses"

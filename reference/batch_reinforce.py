@@ -36,7 +36,7 @@ from reference.rpc.rounds import RoundFailed, Rounds
 from reference.trace.case import flag_field, number_field, text_field
 from reference.trace.trace import Recorder, Trace
 from reference.training import cartpole
-from reference.training.batch_episode import Game, ObserverRngs, SavedActions
+from reference.training.batch_episode import Game, SavedActions
 from reference.training.gradients import backward_in_order
 from reference.training.placement import one_thread
 from reference.training.rng import build_seeded
@@ -110,7 +110,7 @@ class Agent:
         self.policy = initial_policy(case)
         self.optimizer = optim.Adam(self.policy.parameters(), lr=case.lr)
         self.running_reward = 0.0
-        self.rngs = ObserverRngs(case.seed, self.observers, case.dropout, case.torch_dtype)
+        self.rngs = observer_rngs(case, self.observers)
         self.states = np.zeros((case.observers, 1, cartpole.sizes_of(case.env)[0]), dtype=case.dtype)
         self.lock = threading.Lock()
 
@@ -176,7 +176,7 @@ class Agent:
     def begin(self, n_steps: int) -> None:
         """Forget the last episode's steps, and expect the next one's."""
         case = self.case
-        self.saved = SavedActions(self.rngs.episode(n_steps), case.batch)
+        self.saved = SavedActions([rng.episode(n_steps) for rng in self.rngs], case.batch)
         self.steps = Rounds[list[int]](self.observers, n_steps, case.timeout, AgentFailed, together=case.batch)
 
 
@@ -184,6 +184,11 @@ def initial_policy(case: Case) -> Policy:
     """Build the policy that the agent starts with."""
     sizes = cartpole.sizes_of(case.env)
     return build_seeded(Policy, *sizes, batch=case.batch, seed=case.seed, name="policy", dtype=case.dtype)
+
+
+def observer_rngs(case: Case, observers: Sequence[str]) -> list[cartpole.ObserverRng]:
+    """Make each observer's random numbers."""
+    return [cartpole.ObserverRng(case.seed, name, case.dropout, case.torch_dtype) for name in observers]
 
 
 def act(policy: nn.Module, states: torch.Tensor, saved: SavedActions, observer: int | None = None) -> list[int]:
@@ -249,11 +254,11 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     policy, names = initial_policy(case), numbered("observer", case.observers)
     optimizer = optim.Adam(policy.parameters(), lr=case.lr)
     recorder = Recorder(case, policy)
-    rngs = ObserverRngs(case.seed, names, case.dropout, case.torch_dtype)
+    rngs = observer_rngs(case, names)
     games = [Game(case.env, case.seed, name) for name in names]
     running_reward = 0.0
     for episode in range(case.steps):
-        saved = SavedActions(rngs.episode(case.n_steps), case.batch)
+        saved = SavedActions([rng.episode(case.n_steps) for rng in rngs], case.batch)
         play_locally(case, policy, games, saved)
         rewards = torch.tensor([game.returns(case.gamma) for game in games], dtype=case.torch_dtype).t()
         optimizer.zero_grad()

@@ -29,8 +29,7 @@ import torch
 from torch import nn, optim
 from torch.distributed.rpc import RRef, rpc_sync
 
-from reference.exact.exactness import proven
-from reference.exact.worker_orders import require_exact_in_any_order
+from reference.exact.exactness import proven, require_exact_in_any_order
 from reference.roles import Roles, numbered
 from reference.rpc.worker_calls import WorkerCalls
 from reference.trace.case import choice_field, number_field

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reference.cli.options import BadInput, Parser
-from reference.trace.case import Case, listed
+from reference.trace.case import Case
 from reference.trace.trace import Trace, TraceError
 
 
@@ -43,9 +43,7 @@ def case_differences(yours: Case, reference: Case) -> list[str]:
     """One text for each field that decides the result and differs."""
     if type(yours) is not type(reference):
         return [f"yours is of {yours.tutorial()}, the reference's of {reference.tutorial()}"]
-    names = [item.name for item in listed(type(yours)) if item.metadata.get("result", True)]
     return [
         f"{name} is {getattr(yours, name)!r} in yours, {getattr(reference, name)!r} in the reference's"
-        for name in names
-        if getattr(yours, name) != getattr(reference, name)
+        for name in yours.differing(reference)
     ]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from reference.cli.options import BadInput, Parser, check_writable
+from reference.cli.options import BadInput, Parser, check_writable, whole_number
 from reference.conform.expected_verdicts import (
     BadExpectations,
     Expectation,
@@ -91,9 +91,11 @@ def _run(arguments: Sequence[str]) -> int:
     parser.add_argument("folder", metavar="DIR", help="the suite")
     parser.add_argument("--out", required=True, metavar="OUT", help="a new folder for the results")
     parser.add_argument("--cases", metavar="GLOB", default="*", help="only cases whose id matches")
-    parser.add_argument("--repeat", type=_count, default=1, metavar="N", help="runs of each case (default: 1)")
+    parser.add_argument("--repeat", type=whole_number, default=1, metavar="N", help="runs of each case (default: 1)")
     parser.add_argument("--timeout", type=_seconds, default=300.0, metavar="S", help="seconds per run (default: 300)")
-    parser.add_argument("-j", "--jobs", type=_count, default=1, metavar="N", help="cases that run at once (default: 1)")
+    parser.add_argument(
+        "-j", "--jobs", type=whole_number, default=1, metavar="N", help="cases that run at once (default: 1)"
+    )
     _add_options_of_judging(parser)
     parser.add_argument("command", nargs="+", metavar="CMD", help="the command, after --")
     before, command = _split(arguments)
@@ -191,12 +193,6 @@ def _selftest(arguments: Sequence[str]) -> int:
                 print(one_line(f"    {line}"))
     print(f"{tested} implementations judged, {failed} not as expected")
     return BROKEN if failed else 0
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"got {shown(text)}, wanted a whole number from 1")
-    return int(text)
 
 
 def _seconds(text: str) -> float:

@@ -16,7 +16,7 @@ from reference import TUTORIALS
 from reference.cli.options import BadInput, Parser
 from reference.outcome import WorldError
 from reference.system import interrupts
-from reference.system.text import escape_output, one_line
+from reference.system.text import escape_output, one_line, shown
 from reference.trace.case import CaseError
 
 # Each command's module and function. `list` and most of `conform` need no torch.
@@ -27,6 +27,18 @@ COMMANDS = {
     "compare": ("reference.cli.compare_command", "run_compare"),
     "conform": ("reference.cli.conform_command", "conform"),
 }
+
+_USAGE = """\
+usage: python -m reference list | run NAME [options] | verify [NAME ...] | compare A B | conform ...
+
+  list    list the tutorials
+  run     train a tutorial on real RPC processes; `run NAME --help` gives every option, default and unit
+  verify  run tutorials and compare every tensor with the single-process twin
+  compare explain the first difference of two traces that `run --save` has written
+  conform write a suite of cases for other implementations, run one on it and judge its results
+
+Exit status 0: success; 1: a run failed or differs from its twin; 2: bad input, and no process was started;
+3: unknown; 130: interrupted."""
 
 
 def modules_of(arguments: Sequence[str]) -> list[str]:
@@ -93,15 +105,15 @@ def _open_streams() -> None:
 def main(arguments: Sequence[str]) -> int:
     """Run a command and return its exit status. Bad input starts no process."""
     escape_output()
-    parser = Parser(prog="python -m reference", description=__doc__, add_help=False)
-    parser.add_argument("command", choices=COMMANDS, nargs="?")
-    parser.add_argument("-h", "--help", action="store_true")
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(_USAGE)
+        return 0
     try:
-        head = [arguments[0]] if arguments and arguments[0] not in ("-h", "--help") else ["--help"]
-        chosen = parser.parse_args(head)
-        if chosen.command is None:
-            return show_help()
-        return function_of(chosen.command)(arguments[1:])
+        if arguments[0] not in COMMANDS:
+            raise BadInput(f"unknown command {shown(arguments[0])}, wanted one of {', '.join(COMMANDS)}")
+        module, name = COMMANDS[arguments[0]]
+        function: Callable[[Sequence[str]], int] = getattr(import_module(module), name)
+        return function(arguments[1:])
     except (BadInput, CaseError, WorldError) as error:
         print(one_line(f"error: {' '.join(str(error).split())}"), file=sys.stderr)
         return 2
@@ -111,25 +123,6 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
-
-
-def function_of(command: str) -> Callable[[Sequence[str]], int]:
-    """Import a command's module and return its function, which returns the exit status."""
-    module, name = COMMANDS[command]
-    function: Callable[[Sequence[str]], int] = getattr(import_module(module), name)
-    return function
-
-
-def show_help() -> int:
-    print("usage: python -m reference list | run NAME [options] | verify [NAME ...] | compare A B | conform ...\n")
-    print("  list    list the tutorials")
-    print("  run     train a tutorial on real RPC processes; `run NAME --help` gives every option, default and unit")
-    print("  verify  run tutorials and compare every tensor with the single-process twin")
-    print("  compare explain the first difference of two traces that `run --save` has written")
-    print("  conform write a suite of cases for other implementations, run one on it and judge its results\n")
-    print("Exit status 0: success; 1: a run failed or differs from its twin; 2: bad input, and no process was started;")
-    print("3: unknown; 130: interrupted.")
-    return 0
 
 
 def show_list(arguments: Sequence[str]) -> int:

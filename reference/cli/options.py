@@ -78,6 +78,13 @@ def add_case_options(parser: argparse.ArgumentParser, defaults: Case, *, saves: 
             parser.add_argument(option, type=kind, metavar=shape, help=default)
 
 
+def whole_number(text: str) -> int:
+    """Parse an option's whole number, which is at least 1."""
+    if not (text.isascii() and text.isdecimal()) or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number, at least 1, got {shown(text)}")
+    return int(text)
+
+
 def known(name: str) -> str:
     if name not in TUTORIALS:
         raise BadInput(f"unknown tutorial {shown(name)}, wanted one of {', '.join(TUTORIALS)}")

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -18,41 +19,26 @@ from reference.trace import progress as steps
 SECONDS_BETWEEN_LINES = 2.0
 
 Report = Callable[[str, dict[str, Any]], None]
-
-
-class _Newest:
-    """Shows each step once, when the first role reports it."""
-
-    def __init__(self, show: Callable[[int, int, float], None]) -> None:
-        self.show = show
-        self.step = 0
-
-    def __call__(self, role: str, record: dict[str, Any]) -> None:
-        if record["step"] > self.step:
-            self.step = record["step"]
-            self.show(record["step"], record["steps"], record["loss"])
-
-
-class _FromLog(logging.Handler):
-    """Reports the steps that this process itself logs, as a rank under torchrun does."""
-
-    def __init__(self, report: Report) -> None:
-        super().__init__(logging.INFO)
-        self.report = report
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if hasattr(record, "step"):
-            self.report("", {key: getattr(record, key) for key in ("step", "steps", "loss")})
+Show = Callable[[int, int, float], None]
 
 
 @contextmanager
 def watch(title: str, *, logged: bool = False) -> Iterator[Report]:
     """Show progress during a block, which gets the function to pass to `launch` as ``on_progress``.
 
-    ``logged``: show also the steps that this process itself logs.
+    Each step is shown once, when the first role reports it. ``logged``: show also the steps that this process itself
+    logs, as a rank under torchrun does.
     """
-    with _bar(title) if sys.stderr.isatty() else _lines(title) as report:
-        handler, level = _FromLog(report), steps.logger.level
+    newest = 0
+
+    def report(role: str, record: dict[str, Any]) -> None:
+        nonlocal newest
+        if record["step"] > newest:
+            newest = record["step"]
+            show(record["step"], record["steps"], record["loss"])
+
+    with _bar(title) if sys.stderr.isatty() else _lines(title) as show:
+        handler, level = steps.StepHandler(partial(report, "")), steps.logger.level
         if logged:
             steps.logger.addHandler(handler)
             steps.logger.setLevel(logging.INFO)
@@ -64,7 +50,7 @@ def watch(title: str, *, logged: bool = False) -> Iterator[Report]:
 
 
 @contextmanager
-def _lines(title: str) -> Iterator[Report]:
+def _lines(title: str) -> Iterator[Show]:
     said = time.monotonic()
 
     def show(step: int, total: int, loss: float) -> None:
@@ -73,11 +59,11 @@ def _lines(title: str) -> Iterator[Report]:
             said = time.monotonic()
             print(f"{title}: step {step} of {total}, loss {loss:.6g}", file=sys.stderr, flush=True)
 
-    yield _Newest(show)
+    yield show
 
 
 @contextmanager
-def _bar(title: str) -> Iterator[Report]:
+def _bar(title: str) -> Iterator[Show]:
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[count]}"))
     with Progress(
         *columns,
@@ -91,4 +77,4 @@ def _bar(title: str) -> Iterator[Report]:
         def show(step: int, total: int, loss: float) -> None:
             bars.update(bar, completed=step, total=total, count=f"{step}/{total}", loss=f"{loss:.6g}")
 
-        yield _Newest(show)
+        yield show

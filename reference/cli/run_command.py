@@ -20,7 +20,7 @@ from reference.cli.options import (
     report_failure,
 )
 from reference.cli.progress_bar import watch
-from reference.cli.table_command import TIMINGS, add_options, run_table, table_of, table_options
+from reference.cli.table_command import OPTIONS, grid_of, run_table
 from reference.outcome import WorldError
 from reference.system.text import one_line, printable, shown
 from reference.trace.case import Case, listed
@@ -41,15 +41,17 @@ def run(arguments: Sequence[str]) -> int:
     name = known(arguments[0])
     options = vars(_run_parser(name).parse_args(arguments[1:]))
     save, deadline, verifies = (options.pop(key) for key in ("save", "deadline", "verify"))
-    chosen = {key: options.pop(key) for key in table_options(name)}
+    chosen = {key: options.pop(key) for key in (option.replace("-", "_") for option in OPTIONS.get(name, ()))}
     given = {key: value for key, value in options.items() if value is not None}
     under_torchrun = "RANK" in os.environ and "WORLD_SIZE" in os.environ
     if given.get("arithmetic") == "exact":
         scaled = fitted(name, given, world_size()) if under_torchrun else given
         given = {**load(name).Case.EXACT, **scaled}  # fields that the user does not set get values that fit
-    grid = table_of(name, given, chosen, save, verifies, deadline)
+    picture = chosen.get("picture") or f"{name}.png"
+    single = "--verify" if verifies else "--save" if save is not None else ""
+    grid = grid_of(name, given, chosen, picture, deadline, single)
     if grid is not None:
-        return run_table(name, grid, chosen["picture"] or f"{name}.png", deadline)
+        return run_table(name, grid, picture, deadline)
     if save is None and not verifies:
         given.setdefault("record", "ends")  # nobody will see what the steps in between record
     if under_torchrun:
@@ -76,8 +78,8 @@ def _run_parser(name: str) -> Parser:
     )
     limit = "seconds for the whole run; under torchrun, for the shutdown (default: 3600)"
     parser.add_argument("--deadline", type=float, default=3600.0, metavar="X", help=limit)
-    if name in TIMINGS:
-        add_options(parser, TIMINGS[name])
+    for option, keywords in OPTIONS.get(name, {}).items():
+        parser.add_argument(f"--{option}", **keywords)
     return parser
 
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from reference import load
-from reference.cli.options import BadInput, check_device, check_writable, report_failure
+from reference.cli.options import BadInput, check_device, check_writable, report_failure, whole_number
 from reference.cli.progress_bar import watch
 from reference.outcome import Outcome, Returned
 from reference.system.files import whole
@@ -73,10 +73,6 @@ def draw(
 Values = Mapping[str, Any]
 
 
-class TimingError(BadInput):
-    """Two options contradict each other. One line."""
-
-
 class CellFailed(RuntimeError):
     """A world of the table failed: the outcomes and logs of the roles that failed by themselves."""
 
@@ -110,40 +106,11 @@ class TimingGrid:
 
 
 @dataclass(frozen=True)
-class Timing:
-    """A tutorial's table: its options for argparse (name without dashes, to keywords), and what they mean.
-
-    ``grid(given, options)`` gets the case's fields that the user set, and the options' values. It returns None if the
-    options ask for no table.
-    """
-
-    options: Mapping[str, Mapping[str, Any]]
-    grid: Callable[[type[Case], Values, Values], TimingGrid | None]
-
-
-@dataclass(frozen=True)
 class Times:
     """Seconds of a world from its start to its end, and the median seconds between two steps (None with one step)."""
 
     world: float
     step: float | None
-
-
-def add_options(parser: argparse.ArgumentParser, timing: Timing) -> None:
-    for name, keywords in timing.options.items():
-        parser.add_argument(f"--{name}", **keywords)
-    parser.add_argument(
-        "--picture",
-        metavar="FILE",
-        help="save the table's picture there (default: NAME.png, which is replaced only after asking)",
-    )
-
-
-def whole_number(text: str) -> int:
-    """Parse an option's whole number, which is at least 1."""
-    if not (text.isascii() and text.isdecimal()) or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number, at least 1, got {text!r}")
-    return int(text)
 
 
 def several(text: str) -> list[int]:
@@ -157,14 +124,14 @@ def several(text: str) -> list[int]:
 def _refuse(given: Values, names: Sequence[str], option: str) -> None:
     for name in names:
         if name in given:
-            raise TimingError(f"--{name.replace('_', '-')} cannot be given with {option}, which sets it")
+            raise BadInput(f"--{name.replace('_', '-')} cannot be given with {option}, which sets it")
 
 
 def compare_batching(kind: type[Case], given: Values, options: Values) -> TimingGrid | None:
     """Make the published main()'s table: 1 to 10 observers, batched and not."""
     if not options["compare_batching"]:
         if options["max_observers"] is not None:
-            raise TimingError("--max-observers needs --compare-batching")
+            raise BadInput("--max-observers needs --compare-batching")
         return None
     _refuse(given, ("observers", "batch"), "--compare-batching")
     ways = {"batched": True, "unbatched": False}
@@ -177,7 +144,7 @@ def over_splits(kind: type[Case], given: Values, options: Values) -> TimingGrid 
     """Make the published main()'s table: numbers of micro-batches; ``--small`` takes two cores about a minute."""
     if options["splits"] is None:
         if options["small"]:
-            raise TimingError("--small needs --splits")
+            raise BadInput("--small needs --splits")
         return None
     _refuse(given, ("num_split",), "--splits")
     small = {"batch_size": 16, "image_w": 64, "image_h": 64} if options["small"] else {}
@@ -186,29 +153,35 @@ def over_splits(kind: type[Case], given: Values, options: Values) -> TimingGrid 
     )
 
 
-TIMINGS: dict[str, Timing] = {
-    "batch_reinforce": Timing(
-        {
-            "compare-batching": {"action": "store_true", "help": "time both modes with 1, 2, … observers, as a table"},
-            "max-observers": {
-                "type": whole_number,
-                "metavar": "N",
-                "help": "with --compare-batching: the most observers (default: 10)",
-            },
+# What makes a tutorial's table of the case's fields that the user set, and of the values of the table's options. It
+# returns None if these ask for no table.
+GRIDS: dict[str, Callable[[type[Case], Values, Values], TimingGrid | None]] = {
+    "batch_reinforce": compare_batching,
+    "pipeline": over_splits,
+}
+
+_PICTURE = "save the table's picture there (default: NAME.png, which is replaced only after asking)"
+
+# The options of each table, for argparse: name without dashes, to keywords.
+OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
+    "batch_reinforce": {
+        "compare-batching": {"action": "store_true", "help": "time both modes with 1, 2, … observers, as a table"},
+        "max-observers": {
+            "type": whole_number,
+            "metavar": "N",
+            "help": "with --compare-batching: the most observers (default: 10)",
         },
-        compare_batching,
-    ),
-    "pipeline": Timing(
-        {
-            "splits": {
-                "type": several,
-                "metavar": "N,N,…",
-                "help": "time each of these numbers of micro-batches, as a table",
-            },
-            "small": {"action": "store_true", "help": "with --splits: 16 images of 64 by 64"},
+        "picture": {"metavar": "FILE", "help": _PICTURE},
+    },
+    "pipeline": {
+        "splits": {
+            "type": several,
+            "metavar": "N,N,…",
+            "help": "time each of these numbers of micro-batches, as a table",
         },
-        over_splits,
-    ),
+        "small": {"action": "store_true", "help": "with --splits: 16 images of 64 by 64"},
+        "picture": {"metavar": "FILE", "help": _PICTURE},
+    },
 }
 
 
@@ -254,61 +227,44 @@ def timed(case: Case, deadline: float, report: Progress | None = None) -> Times:
     return Times(seconds, clock.median())
 
 
-class Measured:
-    """The times of a grid's cases that have run so far."""
-
-    def __init__(self, grid: TimingGrid) -> None:
-        self.grid = grid
-        self.times: dict[tuple[int, str], Times] = {}
-
-    def table(self, title: str) -> Table:
-        """Make the table of all complete rows."""
-        table = Table(*self.grid.columns(), title=title)
-        for column in table.columns:
-            column.justify = "right"
-        for number, ways in self.grid.rows.items():
-            cells = [self.times.get((number, way)) for way in ways]
-            if all(cell is not None for cell in cells):
-                seconds = [f"{cell.world:.2f}" for cell in cells if cell is not None]
-                each = ["-" if cell.step is None else f"{cell.step:.3f}" for cell in cells if cell is not None]
-                table.add_row(str(number), *seconds, *each)
-        return table
-
-    def draw(self, path: str, title: str) -> None:
-        """Draw seconds over the grid's numbers, one line per way."""
-        lines: dict[str, list[tuple[float, float]]] = {}
-        for (number, way), cell in self.times.items():
-            lines.setdefault(way, []).append((number, cell.world))
-        draw(path, lines, x=self.grid.over, y="seconds", title=title)
+def table_of(grid: TimingGrid, times: Mapping[tuple[int, str], Times], title: str) -> Table:
+    """Make the table of all rows whose cases have their times."""
+    table = Table(*grid.columns(), title=title)
+    for column in table.columns:
+        column.justify = "right"
+    for number, ways in grid.rows.items():
+        cells = [times[number, way] for way in ways if (number, way) in times]
+        if len(cells) == len(ways):
+            each = ["-" if cell.step is None else f"{cell.step:.3f}" for cell in cells]
+            table.add_row(str(number), *(f"{cell.world:.2f}" for cell in cells), *each)
+    return table
 
 
-def table_options(name: str) -> list[str]:
-    """The names that argparse gives to the options of ``run NAME`` for its table."""
-    return [option.replace("-", "_") for option in (*TIMINGS[name].options, "picture")] if name in TIMINGS else []
+def grid_of(name: str, given: Values, chosen: Values, picture: str, deadline: float, single: str) -> TimingGrid | None:
+    """Make the table that is asked for, with all its cases; None for a plain run.
 
-
-def table_of(
-    name: str, given: Mapping[str, Any], chosen: Mapping[str, Any], save: str | None, verifies: bool, deadline: float
-) -> TimingGrid | None:
-    """Make the table that is asked for, with all its cases; None for a plain run."""
-    if name not in TIMINGS:
+    Args:
+        given: the case's fields that the user set.
+        chosen: the values of the options in `OPTIONS`.
+        picture: the file to draw.
+        single: an option for one run that the user gave; empty if there is none.
+    """
+    if name not in GRIDS:
         return None
-    grid = TIMINGS[name].grid(load(name).Case, {"record": "ends", **given}, chosen)
-    picture = chosen["picture"]
+    grid = GRIDS[name](load(name).Case, {"record": "ends", **given}, chosen)
     if grid is None:
-        if picture is not None:
+        if chosen["picture"] is not None:
             raise BadInput("--picture is for a table of several runs, got options for one run")
         return None
-    if save is not None or verifies:
-        option = "--verify" if verifies else "--save"
-        raise BadInput(f"{option} is for one run, got options for a table of several")
+    if single:
+        raise BadInput(f"{single} is for one run, got options for a table of several")
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
         raise BadInput("a table of several runs starts its own processes: wanted it without torchrun")
-    if not drawable(picture or f"{name}.png"):
+    if not drawable(picture):
         raise BadInput(f"cannot draw {picture}, wanted a name that ends with {' or '.join(SUFFIXES)}")
-    check_writable(picture or f"{name}.png")
-    if picture is None:
-        ask_to_replace(f"{name}.png")
+    check_writable(picture)
+    if chosen["picture"] is None:
+        ask_to_replace(picture)
     check_deadline(deadline)
     for _, _, case in grid.cells():
         check_device(case)
@@ -332,20 +288,23 @@ def ask_to_replace(picture: str) -> None:
 
 
 def run_table(name: str, grid: TimingGrid, picture: str, deadline: float) -> int:
-    measured, failed = Measured(grid), False
-    console = Console(width=None if sys.stdout.isatty() else 140)
+    """Run the table's cases one after the other; print the table of those that have run, and draw a whole one."""
+    times: dict[tuple[int, str], Times] = {}
+    failed = False
     warm_up()
-    for number, way, case in grid.cells():
-        try:
+    try:
+        for number, way, case in grid.cells():
             with watch(f"{name} {grid.over}={number} {way}".strip()) as progress:
-                measured.times[number, way] = timed(case, deadline, progress)
-        except CellFailed as error:
-            report_failure(name, error.outcomes, error.logs)
-            failed = True
-            break
-    console.print(measured.table(name))
+                times[number, way] = timed(case, deadline, progress)
+    except CellFailed as error:
+        report_failure(name, error.outcomes, error.logs)
+        failed = True
+    Console(width=None if sys.stdout.isatty() else 140).print(table_of(grid, times, name))
     if failed:
         return 1
-    measured.draw(picture, name)
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for (number, way), cell in times.items():
+        lines.setdefault(way, []).append((number, cell.world))
+    draw(picture, lines, x=grid.over, y="seconds", title=name)
     print(f"picture saved to {picture}")
     return 0

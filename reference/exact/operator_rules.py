@@ -10,12 +10,15 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from reference.trace.case import power_of_two
+
+if TYPE_CHECKING:
+    from reference.exact.exactness import ExactnessProof as Proof
 
 # A factor that is a power of two, such as lr, may be multiplied earlier or later. Between these exponents the product
 # of two numbers neither overflows nor loses bits.
@@ -96,17 +99,7 @@ Arguments = Sequence[Any]
 Options = Mapping[str, Any]
 
 
-class Proof(Protocol):
-    """Knows the terms of every tensor, and refuses what does not fit."""
-
-    def grid(self, number: Any) -> Grid: ...
-    def sum_of(self, number: Any) -> Grid | None: ...
-    def sizes(self, tensor: torch.Tensor) -> np.ndarray[Any, Any]: ...
-    def require(self, grid: Grid, operands: Sequence[Any]) -> Grid: ...
-    def refusal(self, text: str) -> Exception: ...
-
-
-Rule = Callable[[Proof, Arguments, Options], "Grid | list[Grid | None] | None"]
+Rule = Callable[["Proof", Arguments, Options], "Grid | list[Grid | None] | None"]
 
 
 def tensors_of(found: Any) -> list[torch.Tensor]:

@@ -97,12 +97,6 @@ class TwinErrors:
     left_out: int
     unusable: str = ""
 
-    def check_dtypes(self, run: Trace) -> None:
-        """Raise TraceError if a tensor has another dtype than the twins'."""
-        for name, dtype in self.dtypes.items():
-            if run.tensors[name].dtype != dtype:
-                raise TraceError(f"{name}: dtypes differ, {run.tensors[name].dtype} and {dtype}")
-
 
 def twin_errors(twins: Iterable[Trace], exact: Trace) -> TwinErrors:
     """Measure the errors of ``twins`` with the float64 twin ``exact``.
@@ -113,7 +107,9 @@ def twin_errors(twins: Iterable[Trace], exact: Trace) -> TwinErrors:
     Raises:
         TraceError: ``exact`` is not in float64.
     """
-    check_truth(exact)
+    for name, tensor in exact.tensors.items():
+        if tensor.is_floating_point() and tensor.dtype != torch.float64:
+            raise TraceError(f"{name}: the float64 twin has {tensor.dtype}, wanted torch.float64")
     truth = floats(exact)
     sizes = {name: norms(true) for name, true in truth.items()}
     sums, dtypes = dict.fromkeys(truth, (0.0, 0.0)), dict[str, torch.dtype]()
@@ -132,13 +128,6 @@ def twin_errors(twins: Iterable[Trace], exact: Trace) -> TwinErrors:
             sums[name] = _added(sums[name], twin.tensors[name], true, sizes[name])
         dtypes = {name: tensor.dtype for name, tensor in twin.tensors.items()}
     return TwinErrors(exact, sizes, sums, dtypes, counted, left_out, unusable)
-
-
-def check_truth(exact: Trace) -> None:
-    """Raise TraceError if ``exact`` is not in float64."""
-    for name, tensor in exact.tensors.items():
-        if tensor.is_floating_point() and tensor.dtype != torch.float64:
-            raise TraceError(f"{name}: the float64 twin has {tensor.dtype}, wanted torch.float64")
 
 
 def floats(exact: Trace) -> dict[str, torch.Tensor]:
@@ -213,48 +202,39 @@ class NaturalBound:
         return text
 
 
-def rounding_bound(run: Trace, twins: Iterable[Trace], exact: Trace) -> NaturalBound:
-    """Compare ``run`` with ``exact``, its float64 twin, by the errors of ``twins``: correct runs in the run's dtype.
+def bound_of(run: Trace, errors: TwinErrors) -> NaturalBound:
+    """Compare ``run`` with its float64 twin by the errors of twins: correct runs in the run's dtype.
+
+    A tensor whose allowed error is as large as itself is blind.
 
     Raises:
         Undecided: the run takes another decision than the float64 twin, and so does a twin; or all twins do; or a
             twin's tensor has no counterpart or another shape or is NaN.
-        TraceError: ``exact`` is not in float64, there are no twins, a tensor of the run has no counterpart or another
-            shape or dtype or is NaN, or an integer differs.
-    """
-    check_truth(exact)
-    if not other_decision(run, exact):  # before any twin is computed, which takes long
-        check_comparable(run.tensors, exact.tensors, same_dtype=False)
-    return bound_of(run, twin_errors(twins, exact))
-
-
-def bound_of(run: Trace, errors: TwinErrors) -> NaturalBound:
-    """Compare a run's errors with those of its twins, which may be those of several runs. Raises as `rounding_bound`.
-
-    A tensor whose allowed error is as large as itself is blind.
+        TraceError: there are no twins, a tensor of the run has no counterpart or another shape or dtype or is NaN, or
+            an integer differs.
     """
     other = other_decision(run, errors.exact)
     if not other:
         check_comparable(run.tensors, errors.exact.tensors, same_dtype=False)
-        errors.check_dtypes(run)
+        for name, dtype in errors.dtypes.items():
+            if run.tensors[name].dtype != dtype:
+                raise TraceError(f"{name}: dtypes differ, {run.tensors[name].dtype} and {dtype}")
         if errors.unusable:
             raise Undecided(errors.unusable)
-    _check_decided(other, errors.counted, errors.left_out)
+    elif errors.left_out:
+        raise Undecided(
+            f"{other}: integers differ from the float64 twin's, as in {errors.left_out} correct twins: undecided"
+        )
+    else:
+        raise TraceError(f"{other}: integers differ from the float64 twin's")
+    if not errors.counted:
+        if errors.left_out:
+            raise Undecided(f"all {errors.left_out} twins take other decisions than the float64 twin: undecided")
+        raise TraceError("got no twin to measure rounding with, wanted at least one")
     truth = floats(errors.exact)
     ratios = {name: _ratio(norms(run.tensors[name].double() - true), errors.sums[name]) for name, true in truth.items()}
     blind = (name for name, size in errors.sizes.items() if errors.sums[name][0] >= size[0] > 0)
     return NaturalBound(ratios, tuple(blind), hidden(errors.sums, truth))
-
-
-def _check_decided(other: str, counted: int, left_out: int) -> None:
-    if other and left_out:
-        raise Undecided(f"{other}: integers differ from the float64 twin's, as in {left_out} correct twins: undecided")
-    if other:
-        raise TraceError(f"{other}: integers differ from the float64 twin's")
-    if left_out and not counted:
-        raise Undecided(f"all {left_out} twins take other decisions than the float64 twin: undecided")
-    if not counted:
-        raise TraceError("got no twin to measure rounding with, wanted at least one")
 
 
 def _ratio(error: Norms, allowed: Norms) -> float:

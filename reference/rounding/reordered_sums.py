@@ -5,33 +5,15 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+if TYPE_CHECKING:
+    from reference.rounding.reordering import Reordered as Orders
+
 Tensor = torch.Tensor
-
-
-class Orders(Protocol):
-    """The source of random orders: `reordering.Reordered`."""
-
-    def order(self, count: int) -> Tensor:
-        """A permutation of ``count`` numbers."""
-        ...
-
-    def coin(self) -> bool: ...
-
-    def split(self, count: int) -> list[Tensor]:
-        """A permutation of ``count`` numbers, in pieces."""
-        ...
-
-    def in_turn(self, count: int, size: int, like: Tensor) -> bool:
-        """Whether to add the ``count`` terms of a sum one after the other.
-
-        All terms together have ``size`` elements, with the dtype and on the device of ``like``.
-        """
-        ...
 
 
 def total(parts: list[Tensor]) -> Tensor:

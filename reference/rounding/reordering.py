@@ -104,11 +104,11 @@ class Reordered(TorchDispatchMode):
         return [*self.order(count).tensor_split(pieces)]
 
     def in_turn(self, count: int, size: int, like: torch.Tensor) -> bool:
-        """Draw whether to add a sum's terms one after the other: true for half of all long sums.
+        """Draw whether to add the ``count`` terms of a sum one after the other: true for half of all long sums.
 
-        A sum is long if it has more terms than `split` makes pieces. torch adds blocks of terms, so no permutation
-        rounds as much as a loop over thousands of terms does. Sums that would take more than a tenth of a second are
-        excluded.
+        All terms together have ``size`` elements, with the dtype and on the device of ``like``. A sum is long if it has
+        more terms than `split` makes pieces. torch adds blocks of terms, so no permutation rounds as much as a loop
+        over thousands of terms does. Sums that would take more than a tenth of a second are excluded.
         """
         known = like.device.type == "cpu" and like.dtype in _IN_NUMPY
         return known and count > _PIECES and size <= _IN_TURN and self.coin()

@@ -39,13 +39,13 @@ def number_field(
 
 
 def choice_field(default: str, *others: str, help: str, result: bool = True) -> Any:
-    """Make a field of a case that takes one of these words; ``result`` as in `number`."""
+    """Make a field of a case that takes one of these words; ``result`` as in `number_field`."""
     metadata = {"help": help, "type": str, "options": (default, *others), "result": result}
     return field(default=default, metadata=metadata)
 
 
 def text_field(default: str, help: str, *, result: bool = True) -> Any:
-    """Make a field of a case that takes any text, which the case or the run checks; ``result`` as in `number`."""
+    """Make a field of a case that takes any text, which the case or the run checks; ``result`` as in `number_field`."""
     return field(default=default, metadata={"help": help, "type": str, "result": result})
 
 
@@ -56,7 +56,7 @@ def flag_field(default: bool, help: str) -> Any:
 
 @dataclass(frozen=True)
 class Case:
-    """The fields that every tutorial's case has. Subclasses add fields with `number`, `choice`, `text` and `flag`.
+    """The fields that every tutorial's case has. Subclasses add more with `number_field` and the like.
 
     Raises:
         CaseError: a field has the wrong type or an impossible value.
@@ -108,10 +108,12 @@ class Case:
 
     def same_result_as(self, other: Case) -> bool:
         """Whether both cases have one result: they may differ in fields that decide only where or how fast they run."""
-        if type(self) is not type(other):
-            return False
-        deciding = [item.name for item in fields(self) if item.metadata.get("result", True)]
-        return all(getattr(self, name) == getattr(other, name) for name in deciding)
+        return type(self) is type(other) and not self.differing(other)
+
+    def differing(self, other: Self) -> list[str]:
+        """Name the fields that decide the result and differ, in the order in which users see them."""
+        deciding = [item.name for item in listed(type(self)) if item.metadata.get("result", True)]
+        return [name for name in deciding if getattr(self, name) != getattr(other, name)]
 
     @classmethod
     def tutorial(cls) -> str:

@@ -1,4 +1,4 @@
-"""One episode of `batch_reinforce`: its random numbers, the actions that were saved, and the twin's game."""
+"""One episode of `batch_reinforce`: the actions that were saved, and the twin's game."""
 
 from __future__ import annotations
 
@@ -8,39 +8,7 @@ from typing import Any
 import torch
 
 from reference.trace.trace import Recorder
-from reference.training.cartpole import Draws, ObserverRng, discounted, seeded_environment
-
-
-class EpisodeDraws:
-    """The random numbers of all observers for one episode, by step."""
-
-    def __init__(self, draws: Sequence[Draws]) -> None:
-        self.observers = len(draws)
-        self.uniforms: list[list[float]] = torch.stack([each.uniforms for each in draws], dim=1).tolist()
-        masks = [each.dropout_mask for each in draws if each.dropout_mask is not None]
-        self.dropout_mask = torch.stack(masks, dim=1).unsqueeze(2) if masks else None
-
-    def dropout_mask_at(self, step: int, observer: int | None = None) -> torch.Tensor | None:
-        """Dropout's factors at one step: (1, HIDDEN) for one observer, (observers, 1, HIDDEN) for all."""
-        if self.dropout_mask is None:
-            return None
-        return self.dropout_mask[step] if observer is None else self.dropout_mask[step, observer]
-
-    def uniforms_at(self, step: int, observer: int | None = None) -> list[float]:
-        """The numbers that choose actions at one step: one for one observer, otherwise one per observer."""
-        uniforms = self.uniforms[step]
-        return uniforms if observer is None else uniforms[observer : observer + 1]
-
-
-class ObserverRngs:
-    """Holds one `ObserverRng` per observer."""
-
-    def __init__(self, seed: int, observers: Sequence[str], dropout: float, dtype: torch.dtype) -> None:
-        self.each = [ObserverRng(seed, name, dropout, dtype) for name in observers]
-
-    def episode(self, n_steps: int) -> EpisodeDraws:
-        """Draw the random numbers of the next episode."""
-        return EpisodeDraws([each.episode(n_steps) for each in self.each])
+from reference.training.cartpole import Draws, discounted, seeded_environment
 
 
 class Game:
@@ -76,17 +44,28 @@ class Game:
 class SavedActions:
     """Holds one episode's steps; it hands them out as (step, observer), however they were added (S2.27)."""
 
-    def __init__(self, draws: EpisodeDraws, batch: bool) -> None:
-        """``batch``: each step is added once for all observers; otherwise each observer's steps are added singly."""
-        self.width = draws.observers if batch else 1
-        self._draws = draws
-        self._actions: list[list[list[int]]] = [[] for _ in range(draws.observers // self.width)]
+    def __init__(self, draws: Sequence[Draws], batch: bool) -> None:
+        """Begin the episode for which each observer has its ``draws``.
+
+        ``batch``: each step is added once for all observers; otherwise each observer's steps are added singly.
+        """
+        self.width = len(draws) if batch else 1
+        self._uniforms: list[list[float]] = torch.stack([each.uniforms for each in draws], dim=1).tolist()
+        masks = [each.dropout_mask for each in draws if each.dropout_mask is not None]
+        self._dropout_mask = torch.stack(masks, dim=1).unsqueeze(2) if masks else None
+        self._actions: list[list[list[int]]] = [[] for _ in range(len(draws) // self.width)]
         self._log_probs: list[list[torch.Tensor]] = [[] for _ in self._actions]
 
     def draws(self, observer: int | None = None) -> tuple[torch.Tensor | None, list[float]]:
-        """Return the next step's dropout factors and action draws, for all observers or for one (from 0)."""
+        """Return the next step's dropout factors and action draws, for all observers or for one (from 0).
+
+        The factors are (observers, 1, HIDDEN) for all and (1, HIDDEN) for one; None if nothing is dropped.
+        """
         step = len(self._actions[observer or 0])
-        return self._draws.dropout_mask_at(step, observer), self._draws.uniforms_at(step, observer)
+        place = (step,) if observer is None else (step, observer)
+        dropout_mask = None if self._dropout_mask is None else self._dropout_mask[place]
+        uniforms = self._uniforms[step]
+        return dropout_mask, uniforms if observer is None else uniforms[observer : observer + 1]
 
     def add(self, actions: list[int], log_probs: torch.Tensor, observer: int | None = None) -> None:
         """Add the next step of all observers, or of this one; ``log_probs`` has shape (observers,) or (1,)."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
@@ -63,19 +62,14 @@ def read_text(path: str = "") -> bytes:
     return content_of(Path(path), LONGEST)
 
 
-@dataclass(frozen=True)
 class Corpus:
     """Batches of tokens and next tokens from a text, whose first byte follows its last."""
 
-    text: bytes
-    alphabet: bytes = field(init=False)
-    tokens: torch.Tensor = field(init=False)
-
-    def __post_init__(self) -> None:
-        alphabet = bytes(sorted(set(self.text)))
-        numbers = self.text.translate(bytes(alphabet.find(byte) & 255 for byte in range(256)))
-        object.__setattr__(self, "alphabet", alphabet)
-        object.__setattr__(self, "tokens", torch.tensor(list(numbers)))
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+        self.alphabet = bytes(sorted(set(text)))
+        numbers = text.translate(bytes(self.alphabet.find(byte) & 255 for byte in range(256)))
+        self.tokens = torch.tensor(list(numbers))
 
     @property
     def ntoken(self) -> int:

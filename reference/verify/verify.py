@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -14,12 +13,10 @@ from reference.exact.exactness import NotExact
 from reference.explain.explain import explain
 from reference.outcome import Outcome, Raised, Returned
 from reference.rounding.bound import (
-    NaturalBound,
     TwinErrors,
     Undecided,
     bound_of,
     other_decision,
-    rounding_bound,
     twin_errors,
 )
 from reference.rounding.reordering import REORDERED, reordered
@@ -187,6 +184,7 @@ def judge(run: Trace, train_locally: Callable[..., Trace], known: KnownErrors | 
     """
     if run.case.steps > len(run.tensors):  # the case comes from a file: its twin might never end
         return f"got {len(run.tensors)} tensors for {run.case.steps} steps, wanted at least one per step", "wrong"
+    known = {} if known is None else known
     try:
         twin = train_locally(run.case, run)
         try:
@@ -205,7 +203,7 @@ def judge(run: Trace, train_locally: Callable[..., Trace], known: KnownErrors | 
 
 
 def _judge_rounding(
-    run: Trace, twin: Trace, comparison: str, train_locally: Callable[..., Trace], known: KnownErrors | None
+    run: Trace, twin: Trace, comparison: str, train_locally: Callable[..., Trace], known: KnownErrors
 ) -> tuple[str, str]:
     case: Any = run.case
     if getattr(case, "arithmetic", "natural") == "exact" or not hasattr(case, "dtype"):
@@ -215,24 +213,18 @@ def _judge_rounding(
     try:
         if not other_decision(run, twin):  # before any further twin is computed, which takes long
             check_comparable(run.tensors, twin.tensors, same_dtype=False)
-        bound = _bound(run, partial(twins_for, twin, run, train_locally), known)
+        integers = tuple((n, t.numpy().tobytes()) for n, t in run.tensors.items() if not t.is_floating_point())
+        if integers not in known:
+            known.clear()  # those of one order are kept: each has a whole trace in float64
+            known[integers] = twin_errors(*twins_for(twin, run, train_locally))
+        bound = bound_of(run, known[integers])
     except Undecided as error:
         return f"{comparison}; {error}", "unknown"
     return f"{comparison}; {bound}", bound.verdict
 
 
-def _bound(run: Trace, twins: Callable[[], tuple[Iterator[Trace], Trace]], known: KnownErrors | None) -> NaturalBound:
-    if known is None:
-        return rounding_bound(run, *twins())
-    integers = tuple((n, t.numpy().tobytes()) for n, t in run.tensors.items() if not t.is_floating_point())
-    if integers not in known:
-        known.clear()  # those of one order are kept: each has a whole trace in float64
-        known[integers] = twin_errors(*twins())
-    return bound_of(run, known[integers])
-
-
 def twins_for(twin: Trace, run: Trace, train_locally: Callable[..., Trace]) -> tuple[Iterator[Trace], Trace]:
-    """The twins for `rounding_bound`, each computed only when it is asked for, and the float64 twin.
+    """The twins for `twin_errors`, each computed only when it is asked for, and the float64 twin.
 
     A float64 run's own twin is the float64 twin. Then the reordered twins alone tell how far apart correct runs are.
     """

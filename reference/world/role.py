@@ -9,7 +9,6 @@ import os
 import random
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ import torch.distributed.rpc as rpc
 
 from reference.outcome import Exited, Outcome, Raised, Returned, WorldError
 from reference.system import files, interrupts, network_namespace
+from reference.trace.progress import StepHandler
 from reference.training.rng import seed_for
 from reference.world.link import Link, Phase, die_with_parent, first_frame, loads, parts, raised
 from reference.world.rpc_agent import listen_on_loopback, start_agent
@@ -35,11 +35,6 @@ _begun: list[bool] = []
 def watch_startup() -> None:
     """Report errors of the processes that this forkserver forks: it calls `sys.excepthook` if an error ends one."""
     sys.excepthook = partial(_report, sys.excepthook)
-
-
-def begin_startup() -> None:
-    """From now on the role reports its own end."""
-    _begun.append(True)
 
 
 def _report(
@@ -90,7 +85,7 @@ class RoleConfig:
 
 def main(config: RoleConfig, pipe: Connection) -> None:
     """Run one role: the target of its process, which ends with a status that tells whether the role returned."""
-    begin_startup()
+    _begun.append(True)  # from now on the role reports its own end
     signal.signal(signal.SIGINT, signal.default_int_handler)  # the forkserver ignores it
     # The forkserver starts with these blocked, so a role, and every process that it starts, would never receive them.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupts.SIGNALS)
@@ -115,7 +110,7 @@ def _prepare(config: RoleConfig, link: Link) -> Raised | None:
         listen_on_loopback()
         prepare_process(config.name, config.threads)
         if config.progress:
-            _forward_progress(link)
+            logging.getLogger("reference").addHandler(StepHandler(partial(link.send, "progress")))
     except (OSError, RuntimeError) as error:  # no space for a log, or no thread can be started
         return raised(error)
     return None
@@ -252,20 +247,3 @@ def prepare_process(name: str, threads: int) -> None:
     # micro-batches of a pipeline end together, and the stage before cannot begin (docs/benchmarks.md).
     with suppress(RuntimeError):  # the caller of `run_rank` has set the number already
         torch.set_num_interop_threads(threads)
-
-
-class _Forward(logging.Handler):
-    """Sends the launcher the steps that tutorials log (`Recorder.step`)."""
-
-    def __init__(self, send: Callable[..., None]) -> None:
-        super().__init__(logging.INFO)
-        self.send = send
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if hasattr(record, "step"):
-            seen = {key: getattr(record, key) for key in ("step", "steps", "loss")}
-            self.send("progress", {**seen, "time": time.monotonic()})
-
-
-def _forward_progress(link: Link) -> None:
-    logging.getLogger("reference").addHandler(_Forward(link.send))

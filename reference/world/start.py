@@ -145,8 +145,8 @@ def preloaded() -> list[str]:
     """
     tutorials = loaded()
     optimizing = ["torch._dynamo"] if tutorials else []
-    first = ["reference.system.preload_first", "reference.world.preload_roles"]
-    return [*first, *optimizing, *tutorials, *also_preloaded, "reference.world.preload_last", "__main__"]
+    ours = [*optimizing, *tutorials, *also_preloaded]
+    return ["reference.system.preload_first", *ours, "reference.world.preload_last", "__main__"]
 
 
 _server: Any = forkserver._forkserver

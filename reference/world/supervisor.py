@@ -121,7 +121,7 @@ class Supervisor(threading.Thread):
         handles = self._open()
         pipes: dict[Any, RoleHandle] = {handle.pipe: handle for handle in handles if handle.phase is not Phase.SILENT}
         sentinels = {handle.process.sentinel: handle for handle in handles}
-        times = [due for _, due in self._deadlines()] + ([due] if (due := self._grace.due()) is not None else [])
+        times = [due for _, due in self._deadlines()] + ([self._grace.due] if self._grace.due is not None else [])
         timeout = max(0.0, min(times) - time.monotonic()) if times else None
         ready = connection.wait([self._wake, *pipes, *sentinels], timeout)
         if self._wake in ready:
@@ -181,11 +181,8 @@ class Grace:
         self.seconds = seconds
         self._since: dict[_Key, float] = {}
         self._asked: set[_Key] = set()
-        self._due: float | None = None
-
-    def due(self) -> float | None:
-        """When `given_up` must be called again (monotonic seconds)."""
-        return self._due
+        # When `given_up` must be called again (monotonic seconds).
+        self.due: float | None = None
 
     def given_up(self, roles: Collection[RoleHandle], *, ended: bool) -> list[tuple[RoleHandle, str]]:
         """The roles to end now, each with the reason. ``roles``: all that have not ended; ``ended``: one has ended."""
@@ -198,7 +195,7 @@ class Grace:
         start = _start(joining, keys)
         self._since = {key: self._since.get(key, now) for key in (*keys.values(), *start)}
         self._ask([role for role in joining if role.name in keys], keys, now)
-        self._due = self._next(now, looks=bool(traced) or (ended and bool(roles)))
+        self.due = self._next(now, looks=bool(traced) or (ended and bool(roles)))
         if any(self._has_waited(key, now, ANSWERING) for key in start):
             return [(role, self._text(reasons[role.name], ANSWERING)) for role in joining]
         return [(role, self._text(reasons[role.name])) for role in self._late(roles, keys, joining, now)]
@@ -217,8 +214,8 @@ class Grace:
 
     def _forgive(self, now: float) -> None:
         """Do not count time in which this process was held up, by Ctrl-Z or with its container: roles were, too."""
-        if self._due is not None and now - self._due > HELD_UP:
-            self._since = {key: since + now - self._due for key, since in self._since.items()}
+        if self.due is not None and now - self.due > HELD_UP:
+            self._since = {key: since + now - self.due for key, since in self._since.items()}
 
     def _has_waited(self, key: _Key, now: float, graces: float = 1) -> bool:
         return now - self._since[key] >= graces * self.seconds

@@ -153,8 +153,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "errors-of-another-order",
         "reference/verify/verify.py",
-        "    if integers not in known:\n",
-        "    integers = next(iter(known), integers)\n    if integers not in known:\n",
+        "        if integers not in known:\n",
+        "        integers = next(iter(known), integers)\n        if integers not in known:\n",
         (f"{_OF_NATURAL}::test_a_run_of_another_order_is_judged_by_twins_of_that_order",),
         "a run is judged by twins that replay the order of an earlier run",
     ),
@@ -185,8 +185,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "dtype-unchecked",
         _NATURAL,
-        "        errors.check_dtypes(run)\n",
-        "",
+        "            if run.tensors[name].dtype != dtype:",
+        "            if False:",
         (f"{_OF_NATURAL}::test_a_tensor_without_a_counterpart_is_refused",),
         "a run in float64 passes for one in float32",
     ),

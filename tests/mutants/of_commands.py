@@ -349,8 +349,8 @@ _OF_PAGES = (
     Mutant(
         "last-step-unshown",
         "reference/cli/progress_bar.py",
-        '        if record["step"] > self.step:',
-        '        if self.step < record["step"] < record["steps"]:',
+        '        if record["step"] > newest:',
+        '        if newest < record["step"] < record["steps"]:',
         ("tests/reference/test_progress_bar.py::test_a_bar_is_full_after_the_last_step[1]",),
         "a run of one step shows no progress at all, and every bar ends before its end",
     ),

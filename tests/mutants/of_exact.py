@@ -217,7 +217,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "losses-of-the-first-weights",
-        "reference/exact/worker_orders.py",
+        _PROOF,
         '        if place == "initial" or place.endswith("/gradient"):',
         '        if place == "initial":',
         (f"{_TESTS}::test_no_order_of_workers_has_a_larger_loss_than_is_proved",),

@@ -316,7 +316,7 @@ MUTANTS = (
     ),
     Mutant(
         "gradients-not-told",
-        "reference/rpc/accumulated_gradients.py",
+        "reference/rpc/shard.py",
         "                self._changed.notify_all()",
         "                pass",
         ("tests/reference/test_accumulated_gradients.py::test_a_wait_ends_with_the_last_gradient",),
@@ -324,7 +324,7 @@ MUTANTS = (
     ),
     Mutant(
         "first-gradient-ends-the-wait",
-        "reference/rpc/accumulated_gradients.py",
+        "reference/rpc/shard.py",
         "                self._names.remove(name)",
         "                self._names.clear()",
         ("tests/reference/test_accumulated_gradients.py::test_a_gradient_that_never_comes_is_named",),

@@ -69,7 +69,7 @@ MUTANTS = (
         "asks-who-has-told-and-left",
         _BOUNDED,
         "            reason = here().reason or rpc.rpc_sync(first",
-        "            lost = rpc.rpc_sync(first",
+        "            reason = rpc.rpc_sync(first",
         (
             "tests/properties/test_shutdown_machine.py::"
             "test_a_rank_that_was_told_of_a_loss_does_not_blame_the_one_that_told_it",

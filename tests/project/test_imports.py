@@ -53,7 +53,7 @@ ROOMS: dict[str, set[str]] = {
     "reference.training": {"reference.system", "reference.trace", "reference.exact"},
     "reference.rpc": {"reference.system", "reference.outcome", "reference.trace", "reference.training"},
     "tutorials": {*_LESSON, "tutorials"},
-    "reference.world": {"reference.system", "reference.outcome", "reference.roles", "reference.training"},
+    "reference.world": {*_PLAIN, "reference.roles", "reference.training"},
     "reference.rounding": {"reference.system", "reference.trace", "reference.training"},
     "reference.verify": {*_PLAIN, "reference.exact", "reference.rounding", "reference.world", "reference.explain"},
     "reference.explain": {*_PLAIN, "reference.training"},

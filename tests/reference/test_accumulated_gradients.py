@@ -13,7 +13,7 @@ import torch
 import torch.distributed.autograd as dist_autograd
 
 from reference.outcome import Raised, RoleFailed
-from reference.rpc.accumulated_gradients import AccumulatedGradients
+from reference.rpc.shard import AccumulatedGradients
 from reference.world import World
 
 pytestmark = pytest.mark.world("alone")

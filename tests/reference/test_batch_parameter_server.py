@@ -29,12 +29,11 @@ from reference.batch_parameter_server import (
 )
 from reference.exact.exactness import NotExact
 from reference.outcome import Outcome, Raised, Returned, RoleFailed
-from reference.rounding.bound import rounding_bound
 from reference.trace import CaseError, Trace, TraceError, compare
 from reference.verify.verify import twins_for
 from reference.world import World, launch
 from tests.support import arrivals
-from tests.support.runs import against_twin, end_of, launch_and_wait, run, run_in, twin
+from tests.support.runs import against_twin, end_of, launch_and_wait, rounding_bound, run, run_in, twin
 
 SMALL = Case(
     model="convnet", trainers=3, steps=3, batch_size=4, image_w=8, image_h=8, num_classes=5, lr=0.1, timeout=20

@@ -267,7 +267,7 @@ def test_bad_input_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]
         (["--out", "{file}"], "File exists, wanted a new folder"),
         (["--out", "{file}/out"], "Not a directory, wanted a new folder"),
         (["--out", "{full}"], "not empty, wanted a new folder"),
-        (["--out", "{new}", "--repeat", "0"], "argument --repeat: got '0', wanted a whole number from 1"),
+        (["--out", "{new}", "--repeat", "0"], "argument --repeat: must be a whole number, at least 1, got '0'"),
         (["--out", "{new}", "--timeout", "long"], "argument --timeout: got 'long', wanted seconds"),
         (["--out", "{new}", "--cases", "x*"], "no case of the suite matches 'x*'"),
     ],

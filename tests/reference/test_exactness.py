@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference import batch_parameter_server, load, parameter_server
-from reference.exact import worker_orders
+from reference.exact import exactness
 from reference.exact.exactness import ExactnessProof, NotExact
 from reference.exact.operator_rules import Grid, grid_of_values
 from reference.trace import Case, CaseError, Trace
@@ -131,7 +131,7 @@ def test_no_order_of_workers_has_a_larger_loss_than_is_proved(order: Any, seed: 
     order.shuffle(names)
     events = [(names[:place].count(worker) % 2, worker) for place, worker in enumerate(names)]
     trace = unproven(case, Trace(case, {"order/events": torch.tensor(events)}))
-    proved = worker_orders.most_in_any_order(
+    proved = exactness.most_in_any_order(
         unproven(case, turns(case)),
         case.lr,
         [b for name in parameter_server.worker_names(case) for b in parameter_server.batches(case, name)],
@@ -148,7 +148,7 @@ def test_an_order_that_only_the_run_knows_is_asked_for() -> None:
     assert large.bits == 54
     case = parameter_server.Case.exact(workers=3, steps=2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worker_orders, "most_in_any_order", lambda *_: large)
+        patch.setattr(exactness, "most_in_any_order", lambda *_: large)
         told = r"^parameter_server: the loss of some order of the workers needs 54 bits, and 53 are exact; wanted "
         with pytest.raises(NotExact, match=told):
             prove(case)

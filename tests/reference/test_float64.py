@@ -11,10 +11,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from reference import TUTORIALS, load
-from reference.rounding.bound import result_of, rounding_bound
+from reference.rounding.bound import result_of
 from reference.rounding.reordering import REORDERED, Reordered, reordered
 from reference.trace import Trace
 from reference.verify.verify import twins_for
+from tests.support.runs import rounding_bound
 
 _IMAGES = {"image_w": 4, "image_h": 4, "batch_size": 2, "num_classes": 2, "trainers": 2, "steps": 2}
 _PIPELINE = {"model": "mlp", "batch_size": 4, "num_split": 2, "image_w": 4, "image_h": 4, "num_classes": 3, "steps": 2}

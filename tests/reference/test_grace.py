@@ -164,10 +164,10 @@ def test_roles_that_were_held_up_with_their_launcher_have_time_to_answer(clock: 
     """Such as by a container that was frozen."""
     grace, role = Grace(10), Role("a", Phase.JOINING)
     assert grace.given_up([role], ended=False) == []
-    assert grace.due() == 5
+    assert grace.due == 5
     clock.now = 1000
     assert grace.given_up([role], ended=False) == []
-    assert (role.sent, grace.due()) == (["ping"], 1005)
+    assert (role.sent, grace.due) == (["ping"], 1005)
     clock.now = 1005
     assert grace.given_up([role], ended=False) == [(role, "was stuck in the start of RPC, and was ended after 10 s")]
 
@@ -176,7 +176,7 @@ def test_a_time_that_passes_after_a_look_is_not_forgotten(clock: SimpleNamespace
     grace, role = Grace(10), Role("a", Phase.JOINING)
     grace.given_up([role], ended=False)
     clock.now = 5.1
-    assert grace.due() == 5
+    assert grace.due == 5
 
 
 def test_a_role_that_a_debugger_has_is_not_given_up() -> None:
@@ -189,5 +189,5 @@ def test_a_role_that_a_debugger_has_is_not_given_up() -> None:
         found = [[role.name for role, _ in grace.given_up(roles, ended=True)] for _ in range(9)]
         roles[0].phase = Phase.JOINING  # for which the other one may wait
         found += [[role.name for role, _ in grace.given_up(roles, ended=True)] for _ in range(9)]
-        assert grace.due() is not None
+        assert grace.due is not None
     assert found == [[]] + 8 * [["b"]] + 9 * [[]]

@@ -11,11 +11,12 @@ import pytest
 import torch
 
 from reference import batch_parameter_server, parameter_server, reinforce
-from reference.rounding.bound import NaturalBound, rounding_bound
+from reference.rounding.bound import NaturalBound
 from reference.trace import Trace
 from reference.verify.verify import judge, twins_for
 from tests.support import numpy_agent, numpy_batch_server, numpy_parameter_server
 from tests.support.numpy_draws import Array, initial
+from tests.support.runs import rounding_bound
 from tests.tiers.share import one_of
 
 SERVER = parameter_server.Case()

@@ -15,7 +15,7 @@ from reference import TUTORIALS, batch_parameter_server, load, parameter_server,
 from reference.conform.suite import CATALOGUE, Entry
 from reference.conform.twin import prepared
 from reference.exact.exactness import ExactnessProof
-from reference.rounding.bound import Undecided, rounding_bound
+from reference.rounding.bound import Undecided
 from reference.rounding.reordering import REORDERED, reordered
 from reference.rpc_basics import Case
 from reference.trace import Recorder, Trace, TraceError
@@ -23,6 +23,7 @@ from reference.trace.trace import compare
 from reference.training.placement import one_thread
 from reference.verify import judge
 from reference.verify.verify import KnownErrors
+from tests.support.runs import rounding_bound
 
 CASE = Case()
 EPS32, EPS64 = 2.0**-23, 2.0**-52

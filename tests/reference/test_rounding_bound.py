@@ -9,11 +9,12 @@ import pytest
 import torch
 from hypothesis import strategies as st
 
-from reference.rounding.bound import NaturalBound, rounding_bound
+from reference.rounding.bound import NaturalBound
 from reference.rounding.reordering import REORDERED, Reordered
 from reference.rpc_basics import Case
 from reference.trace import Trace
 from tests.properties.properties import examples
+from tests.support.runs import rounding_bound
 
 CASE = Case()
 

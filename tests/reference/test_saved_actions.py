@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from reference.trace.trace import Recorder
-from reference.training.batch_episode import EpisodeDraws, SavedActions
+from reference.training.batch_episode import SavedActions
 from reference.training.cartpole import HIDDEN, Draws
 from reference.training.training_case import TrainingCase
 
@@ -24,9 +24,9 @@ class Sample(TrainingCase):
     """A case without fields of its own."""
 
 
-def draws(dropout_mask: torch.Tensor | None = None) -> EpisodeDraws:
+def draws(dropout_mask: torch.Tensor | None = None) -> list[Draws]:
     masks = [None] * OBSERVERS if dropout_mask is None else list(dropout_mask)
-    return EpisodeDraws([Draws(each, mask) for each, mask in zip(UNIFORMS, masks, strict=True)])
+    return [Draws(each, mask) for each, mask in zip(UNIFORMS, masks, strict=True)]
 
 
 def saved(batch: bool) -> SavedActions:

@@ -13,16 +13,16 @@ import reference.cli.table_command
 import reference.trace.case
 from reference.batch_reinforce import Case
 from reference.cli.main import main
+from reference.cli.options import BadInput
 from reference.cli.table_command import (
     CellFailed,
     Clock,
-    Measured,
     Times,
-    TimingError,
     ask_to_replace,
     compare_batching,
     over_splits,
     several,
+    table_of,
     timed,
 )
 from reference.trace.case import number_field
@@ -71,9 +71,9 @@ def test_the_table_has_one_row_per_number_of_splits() -> None:
     full: Any = over_splits(Splits, {}, {"splits": [2], "small": False})
     assert full.rows == {2: {"": Splits(num_split=2)}}
     assert over_splits(Splits, {}, {"splits": None, "small": False}) is None
-    with pytest.raises(TimingError, match=r"^--small needs --splits$"):
+    with pytest.raises(BadInput, match=r"^--small needs --splits$"):
         over_splits(Splits, {}, {"splits": None, "small": True})
-    with pytest.raises(TimingError, match=r"^--num-split cannot be given with --splits, which sets it$"):
+    with pytest.raises(BadInput, match=r"^--num-split cannot be given with --splits, which sets it$"):
         over_splits(Splits, {"num_split": 2}, {"splits": [1], "small": False})
 
 
@@ -210,8 +210,7 @@ def test_the_clock_takes_a_steps_first_report() -> None:
 
 
 def test_rows_that_are_not_complete_are_left_out() -> None:
-    measured = Measured(compared({}, 2))
-    measured.times = {(1, "batched"): Times(2.0, 0.25), (1, "unbatched"): Times(3.0, 0.5), (2, "batched"): Times(1, 1)}
-    table = measured.table("x")
+    times = {(1, "batched"): Times(2.0, 0.25), (1, "unbatched"): Times(3.0, 0.5), (2, "batched"): Times(1, 1)}
+    table = table_of(compared({}, 2), times, "x")
     assert table.row_count == 1
     assert [list(column.cells) for column in table.columns] == [["1"], ["2.00"], ["3.00"], ["0.250"], ["0.500"]]
