@@ -45,9 +45,7 @@ class Moments:
     last: Moment
 
     def __str__(self) -> str:
-        if self.first == self.last:
-            return str(self.first)
-        return f"{self.first}, ... {self.last}"
+        return str(self.first) if self.first == self.last else f"{self.first}, ... {self.last}"
 
 
 def moments_seen(timeline: Timeline) -> list[Moments]:
