@@ -26,8 +26,8 @@ MUTANTS = (
     Mutant(
         "never-fires",
         "faults/inject/call/calls.py",
-        "        if not faults:\n            return None\n        hit",
-        "        if found:\n            return None\n        hit",
+        "        if not faults:\n            return numbers, None\n        hit",
+        "        if found:\n            return numbers, None\n        hit",
         (_DELAYED,),
         "no call is ever hurt",
     ),
