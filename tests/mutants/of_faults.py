@@ -475,8 +475,8 @@ MUTANTS = (
     Mutant(
         "spins-in-shared-memory",
         "faults/hook.py",
-        'with without_shared_memory() if plan.at("message") else nullcontext():',
-        "with without_shared_memory() if not plan.faults else nullcontext():",
+        'with messages.without_shared_memory() if plan.at("message") else nullcontext():',
+        "with messages.without_shared_memory() if not plan.faults else nullcontext():",
         ("tests/faults/test_messages.py::test_no_role_spins_in_shared_memory",),
         "every role of the faulty agent takes a core",
     ),
