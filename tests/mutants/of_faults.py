@@ -329,7 +329,7 @@ MUTANTS = (
     ),
     Mutant(
         "guardian-in-the-roles-group",
-        "faults/inject/process/pause.py",
+        "faults/inject/process/processes.py",
         "                start_new_session=True,",
         "                start_new_session=False,",
         ("tests/faults/test_processes.py::test_a_pause_stops_another_role_for_its_seconds",),
