@@ -12,9 +12,10 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext, suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, SupportsFloat
@@ -30,7 +31,6 @@ from faults.inject.call.callee_errors import raised_there
 from faults.inject.call.calls import Calls, default_timeout
 from faults.inject.call.delivery import CalleeState
 from faults.inject.lives import in_this_life
-from faults.inject.messages import without_shared_memory
 from faults.inject.network import network
 from faults.inject.patching import patch_all_references
 from faults.inject.process import processes
@@ -108,7 +108,7 @@ def _init_rpc(
         network.enter(folder, name)
     announcer = activate(folder, name, plan, world=_meeting_place(rpc_backend_options))
     backend, options = messages.backend_for(plan, name, backend, rpc_backend_options)
-    with without_shared_memory() if plan.at("message") else nullcontext():
+    with messages.without_shared_memory() if plan.at("message") else nullcontext():
         original(name, backend, rank, world_size, options)
     announcer.announce("up")
 
@@ -151,7 +151,7 @@ def activate(
                 ledger.write("planned", fault=number, kind=fault.kind, text=str(fault))
         for room in (processes, network):
             undo.callback(room.prepare(plan, role, place, ledger, announcer))
-        _listen(announcer, plan, ledger, undo)
+        _listen(announcer, ledger, undo)
         _active.push(undo.pop_all())
     return announcer
 
@@ -217,9 +217,9 @@ def _tell_of_thread(ended: threading.ExceptHookArgs) -> None:
         own.ledger.write("thread", name=name, error=first_line(error), links=to_json(links_of(error, raised_there)))
 
 
-def _listen(announcer: Announcer, plan: Plan, ledger: Ledger, undo: ExitStack) -> None:
+def _listen(announcer: Announcer, ledger: Ledger, undo: ExitStack) -> None:
     """Announce the steps and the shutdown, and record the errors that the program logs."""
-    undo.callback(hear_steps(partial(_step, announcer, ledger), _Logged(ledger).hear))
+    undo.callback(hear_steps(partial(_step, announcer, ledger), partial(_logged, ledger, count(1))))
     shutdown_listeners.append(partial(_leave, announcer, ledger))
     undo.callback(shutdown_listeners.clear)
     if not isinstance(api.shutdown, partial):
@@ -242,18 +242,12 @@ def _step(announcer: Announcer, ledger: Ledger, number: int) -> None:
     announcer.announce("step", number)
 
 
-class _Logged:
-    """Records what a role logs as an error, with the exception if there is one: the first `RECORDED` records."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger, self._count = ledger, 0
-
-    def hear(self, record: logging.LogRecord) -> None:
-        if self._count < RECORDED:
-            self._count += 1
-            error = record.exc_info[1] if record.exc_info else None
-            links = {} if error is None else {"links": to_json(links_of(error, raised_there))}
-            self._ledger.write("logged", text=record.getMessage()[:TEXT], **links)
+def _logged(ledger: Ledger, numbers: Iterator[int], record: logging.LogRecord) -> None:
+    """Record what a role logs as an error, with the exception if there is one: the first `RECORDED` records."""
+    if next(numbers) <= RECORDED:
+        error = record.exc_info[1] if record.exc_info else None
+        links = {} if error is None else {"links": to_json(links_of(error, raised_there))}
+        ledger.write("logged", text=record.getMessage()[:TEXT], **links)
 
 
 def _leave(announcer: Announcer, ledger: Ledger, graceful: bool = True, timeout: float = 0.0) -> None:

@@ -11,7 +11,8 @@ from faults.cli.options import DEADLINE_OF_COMMAND, DIR
 from faults.cli.reports import console, report, stored
 from faults.cli.targets import target_of
 from faults.ledger.ledger import Timeline
-from faults.ledger.moments_seen import Calls, Moments, census, moments_seen
+from faults.ledger.moments_seen import Moments, census, moments_seen
+from faults.plan.kinds import Called
 from faults.plan.plan import Fault, Plan, PlanError
 from reference.system.text import one_line
 
@@ -44,7 +45,7 @@ def print_calls(name: str, timeline: Timeline) -> None:
         print("no step is announced: none of the program's log records has extra={'step': N}")
 
 
-def _table(name: str, sites: Mapping[str, Calls]) -> Table:
+def _table(name: str, sites: Mapping[str, Called]) -> Table:
     table = Table(title=one_line(f"{name}: calls of a healthy run"))
     for column in ("site", "callers", "executes on"):
         table.add_column(column, overflow="fold")
@@ -63,7 +64,7 @@ def _counts(callers: Mapping[str, int]) -> str:
 _PROPOSED: Mapping[str, Mapping[str, Any]] = {"Drop": {}, "Delay": {"seconds": 0.5}}
 
 
-def _of_sites(sites: Mapping[str, Calls]) -> Iterator[str]:
+def _of_sites(sites: Mapping[str, Called]) -> Iterator[str]:
     """A plan for each site: the first call of its first caller."""
     for site, calls in sites.items():
         at: dict[str, Any] = {"site": site, "role": next(iter(calls.callers)), "nth": 1, "side": "request"}

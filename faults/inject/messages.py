@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import importlib
 import resource
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ import torch.distributed.rpc as rpc
 from torch.distributed.rpc import api
 
 from faults.plan.places import PlanError
-from faults.plan.plan import Fault, Plan
+from faults.plan.plan import Plan
 
 _api: Any = api  # untyped, because one of its private functions is replaced below
 
@@ -90,14 +90,13 @@ def backend_for(plan: Plan, role: str, backend: Any, options: Any) -> tuple[Any,
     _check(backend, options)
     testing: Any = importlib.import_module("torch.distributed.rpc._testing")
     own = [fault for fault in faults.values() if fault.role in (None, role)]
-    lost, late = _lost(own), _late(own)
     given = options if options is not None else rpc.TensorPipeRpcBackendOptions()
     chosen = testing.FaultyTensorPipeRpcBackendOptions(
         num_worker_threads=given.num_worker_threads,
         rpc_timeout=given.rpc_timeout,
         init_method=given.init_method,
-        messages_to_fail=lost,
-        messages_to_delay=late,
+        messages_to_fail=list(dict.fromkeys(str(fault.message) for fault in own if fault.kind == "Drop")),
+        messages_to_delay={str(fault.message): float(fault.seconds or 0) for fault in own if fault.kind == "Delay"},
         num_fail_sends=max((fault.times or 0 for fault in own), default=0),
     )
     # Look it up now, because the import has replaced this enumeration, and `rpc.BackendType` is the old one.
@@ -111,11 +110,3 @@ def _check(backend: Any, options: Any) -> None:
         raise PlanError(f"faults of messages need TensorPipeRpcBackendOptions, got {type(options).__name__}")
     if options is not None and (options.device_maps or options.devices):
         raise PlanError("faults of messages: the faulty agent cannot have 'device_maps' or 'devices'")
-
-
-def _lost(own: Iterable[Fault]) -> list[str]:
-    return list(dict.fromkeys(str(fault.message) for fault in own if fault.kind == "Drop"))
-
-
-def _late(own: Iterable[Fault]) -> dict[str, float]:
-    return {str(fault.message): float(fault.seconds or 0) for fault in own if fault.kind == "Delay"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from faults.ledger.ledger import Event, Timeline
 from faults.ledger.record import Run
 from faults.plan.plan import Plan
@@ -27,19 +25,14 @@ def timeout_of(timeline: Timeline, first_seen: float | None = None) -> float:
     first effect of a fault (at ``first_seen``), or failed after it. A call without a limit (0) does not count. If there
     is no timeout, as before RPC is up, the result is 0.
     """
-    calls = _waiting(timeline, first_seen) if first_seen is not None else []
-    return max([*_timeouts(timeline.of("up", "invoke", "shutdown")), *map(_timeout, calls)], default=0.0)
+    hit = [event for event in timeline.of("invoke") if event.details.get("faults")]
+    waiting = _waiting(timeline, first_seen) if first_seen is not None else []
+    return max(map(_timeout, [*timeline.of("up", "shutdown"), *hit, *waiting]), default=0.0)
 
 
 def turn_of(timeline: Timeline) -> float:
     """Return the seconds that an `Order` lets a call of this program wait for its turn."""
     return min(timeout_of(timeline) / 2 or _TURN, _TURN)
-
-
-def _timeouts(events: list[Event]) -> Iterator[float]:
-    for event in events:
-        if event.event != "invoke" or event.details.get("faults"):
-            yield _timeout(event)
 
 
 def _timeout(event: Event) -> float:

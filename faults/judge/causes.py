@@ -14,7 +14,6 @@ from faults.ledger.ledger import Event
 from faults.ledger.record import COMMAND
 from faults.plan.kinds import Seen
 from faults.plan.places import INTERNAL
-from faults.plan.plan import Fault
 
 # How many links of a chain are shown.
 _SHOWN = 6
@@ -140,38 +139,26 @@ def _fate(facts: Facts, ended: Event) -> str:
     return f"whose callee fault {crashes[0].details['fault'] + 1} ended" if crashes else ""
 
 
-def without_effect(facts: Facts) -> list[str]:
+def without_effect(facts: Facts) -> Iterator[str]:
     """Say of each fault that fired, but had no effect as far as the ledgers can show one, what was seen instead."""
-    effects, faults = _Effects(facts), facts.run.plan.faults
-    without = [(faults[event.details["fault"]], event) for event in firings(facts.run) if not effects.has(event)]
-    return [f"{fault} fired, but {fault.traits.seen_instead(event.details)}" for fault, event in without]
-
-
-class _Effects:
-    """The effects of one run's faults."""
-
-    def __init__(self, facts: Facts) -> None:
-        self._facts, timeline = facts, facts.run.timeline
-        ways = {"ok": "value", "fail": "failed", "info": "failed"}
-        self._ends = {each.made: ways[each.event] for each in timeline.of(*ways)}
-        # For `rpc.remote` an "ok" says only that the call arrived.
-        remote = [each for each in timeline.of("ok") if each.details.get("via") == "remote"]
-        self._ends.update((each.made, "arrived") for each in remote)
-        # The calls that a fault has hit, by the fault and what its callee knows of them: one in each life of a caller.
-        self._hit: dict[tuple[object, ...], set[tuple[object, ...]]] = {}
-        for each in timeline.of("invoke"):
-            for number in each.details.get("faults", ()):
-                self._hit.setdefault((number, each.role), set()).add(each.made)
-                self._hit.setdefault((number, each.role, *each.call), set()).add(each.made)
-        self._effective = {each.details.get("fault") for each in timeline.of("effective")}
-
-    def has(self, fired: Event) -> bool:
-        """Whether the fault of this event had an effect. True if the ledgers cannot tell."""
+    timeline = facts.run.timeline
+    ways = {"ok": "value", "fail": "failed", "info": "failed"}
+    ends = {each.made: ways[each.event] for each in timeline.of(*ways)}
+    # For `rpc.remote` an "ok" says only that the call arrived.
+    ends |= {each.made: "arrived" for each in timeline.of("ok") if each.details.get("via") == "remote"}
+    # The calls that a fault has hit, by the fault and what its callee knows of them: one in each life of a caller.
+    calls: dict[tuple[object, ...], set[tuple[object, ...]]] = {}
+    for each in timeline.of("invoke"):
+        for number in each.details.get("faults", ()):
+            calls.setdefault((number, each.role), set()).add(each.made)
+            calls.setdefault((number, each.role, *each.call), set()).add(each.made)
+    effective = {each.details.get("fault") for each in timeline.of("effective")}
+    unreturned = {life.process for life in facts.lives if not life.end.returned}
+    for fired in firings(facts.run):
         number, caller = fired.details["fault"], fired.details.get("caller")
-        fault: Fault = self._facts.run.plan.faults[number]
+        fault = facts.run.plan.faults[number]
         # A fault may name another of the call's sites than its caller's ledger does.
-        hit = self._hit.get((number, caller, *fired.call)) or self._hit.get((number, caller), set())
-        pid = fired.details.get("pid")
-        ended = any(life.process == pid and not life.end.returned for life in self._facts.lives)
-        seen = Seen(number in self._effective, [self._ends.get(call, "") for call in hit], ended)
-        return fault.traits.had_effect(fault, seen)
+        hit = calls.get((number, caller, *fired.call)) or calls.get((number, caller), set())
+        seen = Seen(number in effective, [ends.get(call, "") for call in hit], fired.details.get("pid") in unreturned)
+        if not fault.traits.had_effect(fault, seen):
+            yield f"{fault} fired, but {fault.traits.seen_instead(fired.details)}"

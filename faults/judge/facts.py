@@ -16,6 +16,7 @@ from functools import cached_property
 from faults.judge import proof
 from faults.ledger.error_links import CALLEE, MEMBER, Link, from_json
 from faults.ledger.ledger import Event, Timeline
+from faults.ledger.moments_seen import roles_of
 from faults.ledger.record import COMMAND, End, Run
 from faults.plan.crash_ways import signal_of, status_of
 from faults.plan.kinds import KINDS
@@ -105,13 +106,10 @@ class Facts:
     def every_role_returned(self) -> bool:
         return self.success and all(life.end.returned for life in self.lives)
 
-    @cached_property
-    def restarted(self) -> list[str]:
-        """The roles that were started again after a life that did not return."""
-        last = self.last
-        return list(
-            dict.fromkeys(each.role for each in self.lives if not each.end.returned and each is not last[each.role])
-        )
+    @property
+    def restarted(self) -> bool:
+        """Whether a role was started again after a life that did not return."""
+        return any(not each.end.returned and each is not self.last[each.role] for each in self.lives)
 
     @cached_property
     def failures(self) -> list[Failure]:
@@ -213,10 +211,12 @@ def _of_script(run: Run) -> list[Life]:
     latest = {_pid(event): event for event in starts if not event.role.startswith("+")}
     killed = crashes(run.timeline)
     found = []
-    for role in (each for each in run.timeline.roles if not each.startswith("+")):
+    for role in roles_of(run.timeline):
         for number, events in enumerate(_lives_of(run.timeline, role), 1):
             process, last = _pid(events[0]), latest[_pid(events[0])] is events[0]
-            end = _end(run, events, process, killed.get(process)) if last else _of_earlier(run, events)
+            # Nothing ended a process that has started RPC again.
+            earlier = End("Returned", "returned", events[-1].time + run.timeline.zero, process=process)
+            end = _end(run, events, process, killed.get(process)) if last else earlier
             found.append(Life(role, number, process, events, last, end))
     return found
 
@@ -243,11 +243,6 @@ def _lives_of(timeline: Timeline, role: str) -> list[list[Event]]:
 
 def _pid(start: Event) -> int:
     return int(start.details.get("pid", 0))
-
-
-def _of_earlier(run: Run, events: Sequence[Event]) -> End:
-    """The end of a life whose process has started RPC again: nothing ended that process."""
-    return End("Returned", "returned", events[-1].time + run.timeline.zero, process=_pid(events[0]))
 
 
 def _end(run: Run, events: Sequence[Event], process: int, crash: Event | None) -> End:
@@ -279,12 +274,10 @@ def _end(run: Run, events: Sequence[Event], process: int, crash: Event | None) -
 
 def _killed(crash: Event) -> str:
     how = crash.details.get("how")
-    status, number = status_of(how), signal_of(how)
-    return (
-        f"was ended by the plan, with status {status}"
-        if number is None
-        else f"was killed by the plan, by {number.name}"
-    )
+    number = signal_of(how)
+    if number is None:
+        return f"was ended by the plan, with status {status_of(how)}"
+    return f"was killed by the plan, by {number.name}"
 
 
 # Nothing was recorded. The program may not use RPC, or FAULTS_RUN may not have reached it.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-from faults.ledger.moments_seen import Calls, census, moments_seen, roles_of, steps_of
+from faults.ledger.moments_seen import census, moments_seen, roles_of, steps_of
 from faults.ledger.record import Run
 from faults.plan.fields import ENGINE_SITES
+from faults.plan.kinds import Called
 from faults.plan.places import INTERNAL, Moment
 from faults.plan.plan import Fault
 
@@ -83,7 +84,7 @@ def counted(callers: Mapping[str, int]) -> str:
     return ", ".join(f"{count} by {role}" for role, count in callers.items())
 
 
-def _often(calls: Calls) -> str:
+def _often(calls: Called) -> str:
     """Say how often each role called: ``12 times by till, once by shop``."""
     counts = calls.callers.items()
     return ", ".join(f"{'once' if count == 1 else f'{count} times'} by {role}" for role, count in counts)

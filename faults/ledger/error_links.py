@@ -81,16 +81,11 @@ def _next(error: BaseException) -> Iterator[tuple[str, BaseException]]:
 
 
 def _link(error: BaseException, way: str, of: int) -> Link:
-    return Link(types_of(type(error)), said_by(error), _identity(error), way, of)
+    return Link(types_of(type(error)), telling_line(error)[:TEXT], _identity(error), way, of)
 
 
 def types_of(kind: type) -> tuple[str, ...]:
     return tuple(each.__name__ for each in kind.__mro__ if each not in (object, BaseException)) or (kind.__name__,)
-
-
-def said_by(error: BaseException) -> str:
-    """Return an error's first telling line, as far as it is kept."""
-    return telling_line(error)[:TEXT]
 
 
 def _identity(error: BaseException) -> str:

@@ -24,12 +24,11 @@ def by_name(*rows: tuple[Form, str]) -> dict[str, Form]:
     return {name: form for form, names in rows for name in names.split()}
 
 
-def text(value: Any) -> bool:
-    return isinstance(value, str)
+def _of(kind: type) -> Form:
+    return lambda value: isinstance(value, kind)
 
 
-def truth(value: Any) -> bool:
-    return isinstance(value, bool)
+text, truth, mapping = _of(str), _of(bool), _of(dict)
 
 
 def integer(value: Any) -> bool:
@@ -59,10 +58,6 @@ def many(form: Form) -> Form:
 def named(form: Form) -> Form:
     """Want a mapping of names to these."""
     return lambda value: isinstance(value, dict) and all(map(form, value.values()))
-
-
-def mapping(value: Any) -> bool:
-    return isinstance(value, dict)
 
 
 def links(value: Any) -> bool:

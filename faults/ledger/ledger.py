@@ -120,7 +120,7 @@ class Ledger:
         self._file: int | None = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
         self._known = os.fstat(self._file)
         with suppress(OSError):  # a file system without locks
-            fcntl.flock(self._file, fcntl.LOCK_SH)  # `occupied` asks for it
+            fcntl.flock(self._file, fcntl.LOCK_SH)  # `run_files.reserved` asks for it
         # Close the file when the ledger is garbage, as Python's own files do.
         self._release = weakref.finalize(self, os.close, self._file)
         self._release.atexit = False

@@ -4,25 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from faults.ledger.ledger import Timeline
+from faults.plan.kinds import Called
 from faults.plan.places import INTERNAL, Moment
 
 
-@dataclass(frozen=True)
-class Calls:
-    """The calls of one site. ``callers``: role to number of calls, of several lives the most in one, because each
-    counts anew; ``callees``: the roles that executed them; ``remote``: whether `remote` made one of them; ``to``: as
-    ``callers`` for each callee."""
-
-    callers: Mapping[str, int]
-    callees: tuple[str, ...]
-    remote: bool = False
-    to: Mapping[str, Mapping[str, int]] = field(default_factory=dict, compare=False)
-
-
-def census(timeline: Timeline, *, internal: bool = False) -> dict[str, Calls]:
+def census(timeline: Timeline, *, internal: bool = False) -> dict[str, Called]:
     """Count calls by site, in the order of the first calls, and the gradients that were sent (`BACKWARD`).
 
     ``internal``: include the calls that torch makes itself.
@@ -43,7 +32,7 @@ def census(timeline: Timeline, *, internal: bool = False) -> dict[str, Calls]:
                 in_life[life := (site, event.role, event.details["to"], in_life[site, event.role])] += 1
                 of_callee[event.role] = max(of_callee.get(event.role, 0), in_life[life])
     return {
-        site: Calls(dict(sorted(each.items())), tuple(sorted(to[site])), site in remote, to[site])
+        site: Called(dict(sorted(each.items())), tuple(sorted(to[site])), site in remote, to[site])
         for site, each in callers.items()
     }
 
@@ -56,9 +45,7 @@ class Moments:
     last: Moment
 
     def __str__(self) -> str:
-        if self.first == self.last:
-            return str(self.first)
-        return f"{self.first}, ... {self.last}"
+        return str(self.first) if self.first == self.last else f"{self.first}, ... {self.last}"
 
 
 def moments_seen(timeline: Timeline) -> list[Moments]:
@@ -80,7 +67,7 @@ def steps_of(role: str, timeline: Timeline) -> list[int]:
     return sorted({int(event.details["number"]) for event in timeline.of("step") if event.role == role})
 
 
-def _of(role: str, timeline: Timeline, sites: Mapping[str, Calls]) -> Iterator[Moments]:
+def _of(role: str, timeline: Timeline, sites: Mapping[str, Called]) -> Iterator[Moments]:
     seen = {event.event for event in timeline.of("up", "shutdown") if event.role == role}
     if "up" in seen:
         yield Moments(Moment("up", role), Moment("up", role))

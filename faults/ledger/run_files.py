@@ -28,16 +28,17 @@ _own: ContextVar[frozenset[Path]] = ContextVar("_own", default=frozenset())
 
 
 @contextmanager
-def occupied(place: Path) -> Iterator[None]:
-    """Keep other commands out of a folder and all below it, until the block ends or this process does.
+def reserved(folder: str | os.PathLike[str]) -> Iterator[Path]:
+    """Make a folder, and keep other commands out of it and of all below it, until the block ends or this process does.
 
     Missing folders are made for this user alone. After an error those that are empty are removed.
 
     Raises:
-        PlanError: a run is going on: its launcher lives, there, below or in a folder above; or a process has a ledger
-            open, there or below.
+        PlanError: the folder has no name or is a file; or a run is going on: its launcher lives, there, below or in a
+            folder above; or a process has a ledger open, there or below.
         OSError: the folder cannot be made, or this user may not read it.
     """
+    place = _named(folder)
     with ExitStack() as stack:
         for each in (*reversed(place.parents), place):
             is_new = _make(each)
@@ -49,19 +50,32 @@ def occupied(place: Path) -> Iterator[None]:
         files = (Path(folder, name) for folder, _, names in os.walk(place) for name in names)
         if any(map(_is_written, (each for each in files if each.suffix == SUFFIX))):
             raise _busy(place)
-        _own.set(_own.get() | {place})
-        stack.callback(_leave, place)
-        yield
+        own = _own.get()
+        _own.set(own | {place})
+        stack.callback(_own.set, own)
+        yield place
 
 
 def _make(place: Path) -> bool:
     """Make a folder; False if it is there. Raises OSError."""
-    if place.exists():
-        return False
-    with suppress(FileExistsError):  # made meanwhile
+    try:
         place.mkdir(mode=PRIVATE)
-        return True
-    return False
+    except FileExistsError:
+        return False
+    return True
+
+
+def _named(folder: str | os.PathLike[str]) -> Path:
+    """Resolve the folder's name. Raises PlanError: it cannot name a folder."""
+    if not os.fspath(folder):
+        raise PlanError("a run's folder has no name: wanted a folder, got ''")
+    try:
+        place = Path(folder).resolve()
+    except RuntimeError as error:  # until Python 3.12
+        raise PlanError(f"{folder} is a loop of links: wanted a folder for the run") from error
+    if place.exists() and not place.is_dir():
+        raise PlanError(f"{place} is a file: wanted a folder for the run")
+    return place
 
 
 @contextmanager
@@ -93,10 +107,6 @@ def _remove_after_error(place: Path, error: type[BaseException] | None, *_: obje
     if error is not None:
         with suppress(OSError):  # something is in it
             place.rmdir()
-
-
-def _leave(place: Path) -> None:
-    _own.set(_own.get() - {place})
 
 
 def _lock(handle: int, how: int) -> bool:
@@ -173,18 +183,6 @@ def renewed(plan: Plan, folder: str | os.PathLike[str], *, trace: bool = False) 
         _replace(place)
 
 
-@contextmanager
-def reserved(folder: str | os.PathLike[str]) -> Iterator[Path]:
-    """Make a folder, and keep the runs of other commands out of it and of all below it, until the block ends.
-
-    Raises:
-        PlanError: the folder has no name or is a file; or a run is going on there.
-        OSError: the folder cannot be made.
-    """
-    with occupied(place := _named(folder)):
-        yield place
-
-
 def remove_numbered(folder: Path) -> None:
     """Remove the folders of an earlier sweep's or shrink's runs, ``0000`` and on, from a folder. Others stay."""
     for each in folder.glob("[0-9][0-9][0-9][0-9]"):
@@ -200,19 +198,6 @@ def statuses(folder: Path) -> dict[int, int | None]:
         status = path.read_bytes()
         found[int(path.name.removesuffix(STATUS).rpartition(".")[2])] = status[-1] if status else None
     return found
-
-
-def _named(folder: str | os.PathLike[str]) -> Path:
-    """Resolve the folder's name. Raises PlanError: it cannot name a folder."""
-    if not os.fspath(folder):
-        raise PlanError("a run's folder has no name: wanted a folder, got ''")
-    try:
-        place = Path(folder).resolve()
-    except RuntimeError as error:  # until Python 3.12
-        raise PlanError(f"{folder} is a loop of links: wanted a folder for the run") from error
-    if place.exists() and not place.is_dir():
-        raise PlanError(f"{place} is a file: wanted a folder for the run")
-    return place
 
 
 def _stranger(place: Path) -> Path | None:

@@ -78,17 +78,13 @@ _NUMBERS: Mapping[str, tuple[int | float, int | float]] = {
 _OR_SEVERAL = ", or the first and the last of several, such as '1-3'"
 _RANGE = re.compile(r"([1-9][0-9]{0,9})-([1-9][0-9]{0,9})")
 _PATTERNS = {
-    "role": re.compile(ROLE),
-    "to": re.compile(ROLE),
-    "peer": re.compile(ROLE),
+    **dict.fromkeys(("role", "to", "peer"), re.compile(ROLE)),
     "site": re.compile(SITE),
     "how": re.compile(crash_ways.FORM),
     "lives": re.compile(r"every|[1-9]\d{0,3}"),
 }
 _WANTED = {
-    "role": "a role's name",
-    "to": "a role's name",
-    "peer": "a role's name",
+    **dict.fromkeys(("role", "to", "peer"), "a role's name"),
     "site": "'module:qualified.name'",
     "how": crash_ways.WANTED,
     "lives": "'every' or the number of a life, from 1 to 9999",
@@ -149,9 +145,8 @@ def _several(value: str) -> int | str | None:
 
 def _roles(value: Any) -> tuple[str, ...] | None:
     names = tuple(value) if isinstance(value, list | tuple) else ()
-    if len(names) < 2 or not all(isinstance(each, str) for each in names) or len(set(names)) < len(names):
-        return None
-    return names if all(_PATTERNS["role"].fullmatch(each) for each in names) else None
+    are_roles = all(isinstance(each, str) and _PATTERNS["role"].fullmatch(each) for each in names)
+    return names if are_roles and len(set(names)) == len(names) >= 2 else None
 
 
 def _fits(name: str, value: str, words: tuple[str, ...]) -> bool:

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
-from reference.system.text import VALUE as LONGEST
 from reference.system.text import OneLine, shown
 
-__all__ = ["LONGEST", "PlanError", "shown"]
+__all__ = ["INTERNAL", "LAST", "ROLE", "SITE", "Moment", "PlanError", "name_of", "shown"]
 
 
 class PlanError(OneLine, ValueError):
@@ -35,8 +34,6 @@ def name_of(function: Callable[..., object]) -> str:
     # A process that multiprocessing started knows the program's own file as `__mp_main__`.
     return f"{'__main__' if module == '__mp_main__' else module}:{function.__qualname__}"
 
-
-__all__ = ["ROLE", "SITE", "Moment", "PlanError"]
 
 # The names that torch allows for a worker.
 ROLE = r"[A-Za-z0-9_:-]{1,127}"

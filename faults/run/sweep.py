@@ -10,9 +10,8 @@ from pathlib import Path
 
 from faults.judge.facts import how_all_ended
 from faults.judge.rules import Judgement
-from faults.ledger.moments_seen import Calls
 from faults.ledger.record import Run
-from faults.plan.kinds import CALLS, OfCall
+from faults.plan.kinds import CALLS, Called, OfCall
 from faults.plan.places import INTERNAL
 from faults.plan.plan import Fault, Plan, PlanError
 
@@ -68,7 +67,7 @@ class Unhurt:
     reason: str
 
 
-def every_way(sites: Mapping[str, Calls], timeout: float, named: Collection[str] = ()) -> Iterator[Cell | Unhurt]:
+def every_way(sites: Mapping[str, Called], timeout: float, named: Collection[str] = ()) -> Iterator[Cell | Unhurt]:
     """Yield every cell, and what cannot be hurt.
 
     'first' is the first caller's first call, 'last' the last caller's last call. ``timeout``: seconds that a call waits
@@ -87,7 +86,7 @@ def every_way(sites: Mapping[str, Calls], timeout: float, named: Collection[str]
             yield Unhurt(site, "all", f"no plan can name it: {error}")
 
 
-def _ways(site: str, calls: Calls, kind: OfCall, timeout: float) -> Iterator[Cell | Unhurt]:
+def _ways(site: str, calls: Called, kind: OfCall, timeout: float) -> Iterator[Cell | Unhurt]:
     for name, values in kind.named_variants():
         found = kind.occurrences(site, calls, values, timeout)
         if isinstance(found, str):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from faults.ledger import Event, Timeline
-from faults.ledger.moments_seen import Calls, census
+from faults.ledger.moments_seen import census
 from faults.plan import Plan
+from faults.plan.kinds import Called
 from faults.run.runs import run
 from tests.support import roles_subjects as plays
 
@@ -30,7 +31,7 @@ def test_calls_are_counted_by_site_and_caller() -> None:
             invoke("a", "torch.distributed.rpc.api:_x", "b", 6),
         )
     )
-    assert found == {"m:later": Calls({"b": 1}, ("a",)), "m:f": Calls({"a": 1, "b": 2}, ("c", "d"))}
+    assert found == {"m:later": Called({"b": 1}, ("a",)), "m:f": Called({"a": 1, "b": 2}, ("c", "d"))}
     assert found["m:f"].to == {"d": {"b": 1}, "c": {"a": 1, "b": 1}}
     assert list(found) == ["m:later", "m:f"]
     assert list(found["m:f"].callers) == ["a", "b"]
@@ -56,6 +57,6 @@ def test_a_run_without_calls_has_no_sites() -> None:
 def test_a_real_runs_calls_are_counted(tmp_path: Path) -> None:
     found, _ = run(plays.subject(plays.careful), Plan(), tmp_path, recorded=True)
     assert census(found.timeline) == {
-        plays.PAY: Calls({"till": 3}, ("shop",)),
-        plays.TOTAL: Calls({"till": 1}, ("shop",)),
+        plays.PAY: Called({"till": 3}, ("shop",)),
+        plays.TOTAL: Called({"till": 1}, ("shop",)),
     }

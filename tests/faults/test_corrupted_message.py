@@ -22,7 +22,7 @@ SITE = "shop:add"
 
 def envelope(side: str, how: str, *, later: bool = False, seed: int = 0) -> Envelope:
     fault = {0: Fault(kind="Corrupt", site=SITE, nth=2, side=side, change=how)}
-    return Envelope(fault, "a", SITE, 2, later, {SITE: 2}, seed)
+    return Envelope(fault, "a", SITE, later, {SITE: 2}, {}, seed)
 
 
 def add(x: Any, y: Any) -> Any:

@@ -36,7 +36,7 @@ def callee(tmp_path: Path) -> Iterator[CalleeState]:
 def envelope(words: str, asynchronous: bool = False, caller: str = "a", nth: int = 1) -> Envelope:
     """Make an envelope of the faults in ``words``, all at the site."""
     plan = Plan.parse("; ".join(f"{each} site={SITE}" for each in words.split("; ")))
-    return Envelope(dict(enumerate(plan.faults)), caller, SITE, nth, asynchronous)
+    return Envelope(dict(enumerate(plan.faults)), caller, SITE, asynchronous, {SITE: nth}, {}, plan.seed)
 
 
 class Shop:
@@ -268,7 +268,7 @@ def test_an_order_is_effective_even_if_the_last_call_raises(tmp_path: Path) -> N
 def test_each_fault_says_its_own_site_and_number(tmp_path: Path) -> None:
     """A call of a helper with a method belongs to both sites."""
     faults = Plan.parse("Duplicate site=shop:help nth=3; Duplicate site=shop:pay nth=2").faults
-    both = Envelope(dict(enumerate(faults)), "a", "shop:pay", 2, False, {"shop:help": 3, "shop:pay": 2})
+    both = Envelope(dict(enumerate(faults)), "a", "shop:pay", False, {"shop:help": 3, "shop:pay": 2}, {}, 0)
     deliver(both, Shop().pay, (1,), {})
     found = [(each.details["site"], each.details["nth"]) for each in ledger.read(tmp_path).of("fired")]
     assert found == [("shop:help", 3), ("shop:pay", 2)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from faults.ledger.error_links import LINKS, TEXT, Link, first_line, from_json, links_of, said_by, to_json
+from faults.ledger.error_links import LINKS, TEXT, Link, first_line, from_json, links_of, to_json
 
 THERE = "On WorkerInfo(id=1, name=b):\n"
 
@@ -140,7 +140,7 @@ def test_chains_and_texts_are_cut() -> None:
     ],
 )
 def test_an_error_says_its_first_telling_line(error: Exception, says: str) -> None:
-    assert (said_by(error), first_line(error)) == (says, f"{type(error).__name__}: {says}")
+    assert (links_of(error)[0].text, first_line(error)) == (says, f"{type(error).__name__}: {says}")
     assert first_line(Closed("x" * 1000)) == f"Closed: {'x' * 200}"
 
 

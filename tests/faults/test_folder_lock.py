@@ -31,10 +31,10 @@ BUSY = "a run is going on in .*: wanted a folder of its own for each run"
 OTHER = """
 import os
 from pathlib import Path
-from faults.ledger.run_files import occupied
+from faults.ledger.run_files import reserved
 from faults.plan.places import PlanError
 try:
-    with occupied(Path(os.environ["FAULTS_RUN"])):
+    with reserved(os.environ["FAULTS_RUN"]):
         pass
 except PlanError:
     raise SystemExit(3)

@@ -16,9 +16,9 @@ import pytest
 from faults.cli.sweep_command import in_part, run_cells
 from faults.judge.rules import Judgement
 from faults.ledger import Event, Timeline
-from faults.ledger.moments_seen import Calls
 from faults.ledger.record import Run
 from faults.plan import Plan
+from faults.plan.kinds import Called
 from faults.run.sweep import Call, Cell, Cells, Result, every_way, pairs_of, plan_of
 from tests.support import roles_subjects as plays
 from tests.support.suite_runs import ROOT
@@ -26,7 +26,7 @@ from tests.support.targets import sweep_of
 
 SCHEMA = json.loads((ROOT / "docs/faults/report.schema.json").read_text())
 F, G = "m:f", "m:g"
-SITES = {F: Calls({"a": 3, "b": 1}, ("ps",)), G: Calls({"a": 1}, ("ps",))}
+SITES = {F: Called({"a": 3, "b": 1}, ("ps",)), G: Called({"a": 1}, ("ps",))}
 # The healthy run: a calls f three times, b calls f, then a calls g.
 HEALTHY: tuple[Call, ...] = (("a", F, 1), ("a", F, 2), ("a", F, 3), ("b", F, 1), ("a", G, 1))
 AGAIN: tuple[Call, ...] = (*HEALTHY, ("b", F, 2))  # b has called f again

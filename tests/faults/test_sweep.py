@@ -15,24 +15,25 @@ import pytest
 
 from faults.cli.main import main
 from faults.judge.rules import judge
-from faults.ledger.moments_seen import Calls, census
+from faults.ledger.moments_seen import census
 from faults.ledger.record import Run
 from faults.plan import Fault
 from faults.plan.fields import ENGINE_SITES
+from faults.plan.kinds import Called
 from faults.run.runs import Subject, run
 from faults.run.sweep import VARIANTS, Cell, Result, SweepFailed, every_way, healthy, sweep
 from tests.support import roles_subjects as plays
 from tests.support.targets import sweep_of
 
 SITES = {
-    "m:f": Calls({"a": 3, "b": 2}, ("ps",)),
-    "m:g": Calls({"a": 1}, ("ps",)),
-    "m:h": Calls({"a": 1, "b": 1}, ("c", "d")),
-    "m:r": Calls({"a": 1}, ("ps",), remote=True),
+    "m:f": Called({"a": 3, "b": 2}, ("ps",)),
+    "m:g": Called({"a": 1}, ("ps",)),
+    "m:h": Called({"a": 1, "b": 1}, ("c", "d")),
+    "m:r": Called({"a": 1}, ("ps",), remote=True),
 }
 
 
-def cells(sites: Mapping[str, Calls], timeout: float, *named: str) -> Iterator[Cell]:
+def cells(sites: Mapping[str, Called], timeout: float, *named: str) -> Iterator[Cell]:
     """Yield every cell of a sweep."""
     return (each for each in every_way(sites, timeout, named) if isinstance(each, Cell))
 
@@ -73,7 +74,7 @@ def test_corruptions_are_swept_only_if_they_are_asked_for(name: str) -> None:
 
 
 def test_what_torch_sends_is_swept_by_what_can_hit_it() -> None:
-    callers = Calls({"a": 1, "b": 2}, ("ps",))
+    callers = Called({"a": 1, "b": 2}, ("ps",))
     found = list(cells({"torch:to_here": callers, "torch:backward": callers}, 3.0, "Corrupt"))
     kinds = {site: {cell.injection for cell in found if cell.site == site} for site in ENGINE_SITES}
     assert kinds["torch:backward"] == {"Delay request", "Corrupt request"}
@@ -84,8 +85,8 @@ def test_a_real_subjects_calls_give_its_cells(tmp_path: Path) -> None:
     healthy = recorded(plays.two_tills(), tmp_path)
     sites = census(healthy.timeline)
     assert sites == {
-        plays.PAY: Calls({"till1": 2, "till2": 2}, ("shop",)),
-        plays.TOTAL: Calls({"till1": 1, "till2": 1}, ("shop",)),
+        plays.PAY: Called({"till1": 2, "till2": 2}, ("shop",)),
+        plays.TOTAL: Called({"till1": 1, "till2": 1}, ("shop",)),
     }
     assert len(list(cells(sites, 0.5))) == 4 * len(UNASKED) - 1  # each total is the only one of its till
     assert healthy.seconds > 0

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from faults.cli.sweep_command import asked, chosen, part
-from faults.ledger.moments_seen import Calls
+from faults.plan.kinds import Called
 from faults.run.sweep import VARIANTS, Cell, Unhurt, every_way
 
 SITES = {
-    "shop:Till.pay": Calls({"a": 3, "b": 2}, ("ps",)),
-    "shop:Till.total": Calls({"a": 1}, ("ps",)),
-    "shop:help": Calls({"a": 1, "b": 1}, ("c", "d")),
-    "shop:Shop": Calls({"a": 2}, ("c",), remote=True),
-    "torch.distributed.rpc.api:_gather_to_leader": Calls({"a": 1}, ("b",)),
-    "shop:<a b>\n": Calls({"a": 1}, ("b",)),
+    "shop:Till.pay": Called({"a": 3, "b": 2}, ("ps",)),
+    "shop:Till.total": Called({"a": 1}, ("ps",)),
+    "shop:help": Called({"a": 1, "b": 1}, ("c", "d")),
+    "shop:Shop": Called({"a": 2}, ("c",), remote=True),
+    "torch.distributed.rpc.api:_gather_to_leader": Called({"a": 1}, ("b",)),
+    "shop:<a b>\n": Called({"a": 1}, ("b",)),
 }
 WAYS = list(every_way(SITES, 3.0))
 CELLS = [each for each in WAYS if isinstance(each, Cell)]

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from faults.plan.places import LONGEST, PlanError, shown
+from faults.plan.places import PlanError, shown
 from faults.plan.text import pairs, split, written
+from reference.system.text import VALUE as LONGEST
 
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 

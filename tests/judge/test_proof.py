@@ -135,7 +135,7 @@ def test_the_first_effect_is_the_firing_or_the_call_that_shows_it() -> None:
 
 
 def seen(run: Run) -> list[str]:
-    return without_effect(Facts(run))
+    return list(without_effect(Facts(run)))
 
 
 class TestEffects:

@@ -26,8 +26,8 @@ MUTANTS = (
     Mutant(
         "never-fires",
         "faults/inject/call/calls.py",
-        "        if not faults:\n            return None\n        hit",
-        "        if found:\n            return None\n        hit",
+        "        if not faults:\n            return numbers, None\n        hit",
+        "        if found:\n            return numbers, None\n        hit",
         (_DELAYED,),
         "no call is ever hurt",
     ),
@@ -329,7 +329,7 @@ MUTANTS = (
     ),
     Mutant(
         "guardian-in-the-roles-group",
-        "faults/inject/process/pause.py",
+        "faults/inject/process/processes.py",
         "                start_new_session=True,",
         "                start_new_session=False,",
         ("tests/faults/test_processes.py::test_a_pause_stops_another_role_for_its_seconds",),
@@ -475,8 +475,8 @@ MUTANTS = (
     Mutant(
         "spins-in-shared-memory",
         "faults/hook.py",
-        'with without_shared_memory() if plan.at("message") else nullcontext():',
-        "with without_shared_memory() if not plan.faults else nullcontext():",
+        'with messages.without_shared_memory() if plan.at("message") else nullcontext():',
+        "with messages.without_shared_memory() if not plan.faults else nullcontext():",
         ("tests/faults/test_messages.py::test_no_role_spins_in_shared_memory",),
         "every role of the faulty agent takes a core",
     ),

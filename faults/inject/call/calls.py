@@ -34,12 +34,13 @@ from faults.plan.plan import Plan, PlanError
 # How long an ending process waits for another thread to write a line (seconds). After a fork that thread may not exist.
 WRITE_SECONDS = 1.0
 
-_PICKLER, _SENDERS = "_default_pickler", ("_invoke_rpc_python_udf", "_invoke_remote_python_udf")
+_PICKLERS = ("_default_pickler", "_internal_rpc_pickler")
+_SENDERS = ("_invoke_rpc_python_udf", "_invoke_remote_python_udf")
 
 
 def missing() -> str | None:
     """Say in one line why faults cannot hit calls of this torch; None if they can."""
-    absent = [name for name in (_PICKLER, "_internal_rpc_pickler", *_SENDERS) if not hasattr(api, name)]
+    absent = [name for name in (*_PICKLERS, *_SENDERS) if not hasattr(api, name)]
     return f"this torch has no {', '.join(absent)} in {api.__name__}" if absent else None
 
 
@@ -65,7 +66,7 @@ class Calls:
     def __init__(self, plan: Plan, role: str, ledger: Ledger, announcer: Announcer) -> None:
         self.plan, self.role, self.ledger, self.announcer = plan, role, ledger, announcer
         # The calls of each site, and of each site to each role.
-        self._counts: Counter[str | tuple[str, str]] = Counter()
+        self._counts: Counter[str | tuple[str, str | None]] = Counter()
         self._lock = threading.Lock()
         self._writing = threading.RLock()
         # Calls whose end is not recorded yet, by the identity of their notes.
@@ -76,16 +77,17 @@ class Calls:
         reason = missing()
         if reason is not None:
             raise PlanError(reason)
-        names = (_PICKLER, "_internal_rpc_pickler", *_SENDERS)  # they are put back in this order
-        original = {name: getattr(api, name) for name in names}
-        self._original, self._pickler = original, original[_PICKLER]
-        self._announce_plan()
+        original = {name: getattr(api, name) for name in (*_PICKLERS, *_SENDERS)}  # they are put back in this order
+        self._original, self._pickler = original, original[_PICKLERS[0]]
+        for number, fault in self.plan.at("call").items():
+            if concerns(fault, self.role):
+                self.ledger.write("planned", fault=number, kind=fault.kind, text=str(fault))
         CalleeState.open = CalleeState(self.ledger, self.settle)
         # Replace both picklers, because torch's own context manager puts the second in the first's place. Replace the
         # senders first, because they accept the result of either pickler, which torch's own senders do not.
         for name in _SENDERS:
             setattr(api, name, partial(self._send, original[name], "remote" if "remote" in name else "rpc"))
-        for name in (_PICKLER, "_internal_rpc_pickler"):
+        for name in _PICKLERS:
             setattr(api, name, _Unpickled())
         undo = ExitStack()
         undo.callback(_restore, original)
@@ -94,11 +96,6 @@ class Calls:
             if not self.plan.faults or self.plan.names(site):
                 undo.callback(room(self).install())
         return undo.close
-
-    def _announce_plan(self) -> None:
-        for number, fault in self.plan.at("call").items():
-            if concerns(fault, self.role):
-                self.ledger.write("planned", fault=number, kind=fault.kind, text=str(fault))
 
     def _send(
         self, send: Callable[..., Any], via: str, to: Any, call: Any, tensors: Any, timeout: float, later: bool
@@ -147,12 +144,19 @@ class Calls:
         numbers, numbers_to = self._count(sites, to)
         for site in sites:
             self.announcer.announce("call", numbers[site], site)
-        return numbers, self._envelope(sites, numbers, later, to, numbers_to)
+        found = {s: hits(self.plan, self.role, s, numbers[s], to, numbers_to[s]) for s in sites}
+        faults = {number: fault for each in found.values() for number, fault in each.items()}
+        if not faults:
+            return numbers, None
+        hit = next(s for s in reversed(sites) if found[s])
+        hurt = dict(sorted(faults.items()))
+        return numbers, Envelope(hurt, self.role, hit, later, numbers, numbers_to, self.plan.seed)
 
     def invoked(self, note: dict[str, Any], timeout: float, envelope: Envelope | None) -> None:
         """Record the beginning of one call."""
         hit = {"faults": list(envelope.faults)} if envelope and envelope.faults else {}
-        self.ledger.write("invoke", **note, timeout=_limit(timeout), **hit)
+        seconds = float(timeout) if timeout >= 0 else default_timeout()  # 0: without a limit
+        self.ledger.write("invoke", **note, timeout=seconds, **hit)
 
     def send_directly(self, to: Any, call: PythonUDF, timeout: float, later: bool) -> Any:
         """Send a call that is neither counted nor recorded. Return its future."""
@@ -160,22 +164,10 @@ class Calls:
 
     def _count(self, sites: tuple[str, ...], to: str | None) -> tuple[dict[str, int], dict[str, int]]:
         """Return the call's number at each of its sites: among all calls, and among those to this role."""
-        ways: dict[str, tuple[str, str]] = {} if to is None else {site: (site, to) for site in sites}
         with self._lock:
-            self._counts.update([*sites, *ways.values()])
+            self._counts.update([*sites, *((site, to) for site in sites)])
             numbers = {site: self._counts[site] for site in sites}
-            return numbers, {site: self._counts[way] for site, way in ways.items()}
-
-    def _envelope(
-        self, sites: tuple[str, ...], numbers: dict[str, int], later: bool, to: str | None, numbers_to: dict[str, int]
-    ) -> Envelope | None:
-        found = {s: hits(self.plan, self.role, s, numbers[s], to, numbers_to.get(s, 0)) for s in sites}
-        faults = {number: fault for each in found.values() for number, fault in each.items()}
-        if not faults:
-            return None
-        hit = next(s for s in reversed(sites) if found[s])
-        hurt = dict(sorted(faults.items()))
-        return Envelope(hurt, self.role, hit, numbers[hit], later, numbers, self.plan.seed, counts_to=numbers_to)
+            return numbers, {site: self._counts[site, to] for site in sites}
 
     def _in_flight(self, envelope: Envelope | None, via: str) -> Envelope | None:
         """Give a key to the envelope of a call that fails in flight. A `remote` cannot: it has no future to fail."""
@@ -202,18 +194,16 @@ class Calls:
 
     def _ended(self, number: int, future: Any) -> None:
         with self._writing:  # a process that ends meanwhile waits until the line is written
-            known = self._pending.pop(number, None)
-            if known is not None:  # otherwise another thread has recorded it
-                with self.ledger.own_errors():
-                    self._write_ended(future, known)
-
-    def _write_ended(self, future: Any, call: _Pending) -> None:
-        try:
-            future.value()
-        except Exception as error:
-            self.write_failed(call.note, call.start, error, in_flight=call.in_flight)
-        else:
-            self.ledger.write("ok", **call.note, seconds=time.monotonic() - call.start)
+            call = self._pending.pop(number, None)
+            if call is None:  # another thread has recorded it
+                return
+            with self.ledger.own_errors():
+                try:
+                    future.value()
+                except Exception as error:
+                    self.write_failed(call.note, call.start, error, in_flight=call.in_flight)
+                else:
+                    self.ledger.write("ok", **call.note, seconds=time.monotonic() - call.start)
 
     def write_failed(
         self, note: dict[str, Any], start: float, error: Exception, *, sent: bool = True, in_flight: bool = False
@@ -224,11 +214,6 @@ class Calls:
         event = "fail" if not sent or any(each.way == CALLEE and each.of == 0 for each in links) else "info"
         seconds = time.monotonic() - start
         self.ledger.write(event, **note, seconds=seconds, error=first_line(error), links=to_json(links))
-
-
-def _limit(timeout: float) -> float:
-    """Return the seconds that a call may take (0: without a limit); negative stands for the default."""
-    return float(timeout) if timeout >= 0 else default_timeout()
 
 
 def default_timeout() -> float:

@@ -37,18 +37,11 @@ class Corruption:
     new: torch.Tensor
     bit: int | None = None
 
-    @property
-    def changed(self) -> int:
-        """The number of elements whose bits differ."""
-        return len(self._places())
-
-    def _places(self) -> list[int]:
-        same = (_bytes(self.old) == _bytes(self.new)).reshape(self.old.numel(), -1).all(1)
-        return (~same).nonzero().reshape(-1).tolist()
-
     def receipt(self) -> dict[str, Any]:
-        """Return what the ledger keeps: the tensor, the first element that differs, its value before and after."""
-        places = self._places()
+        """Return what the ledger keeps: the tensor, the first element that differs, its value before and after, and the
+        number of elements whose bits differ."""
+        same = (_bytes(self.old) == _bytes(self.new)).reshape(self.old.numel(), -1).all(1)
+        places = (~same).nonzero().reshape(-1).tolist()
         first = places[0] if places else 0
         values = {"old": str(_flat(self.old)[first].item()), "new": str(_flat(self.new)[first].item())}
         element = list(_index(first, self.old.shape))
@@ -106,10 +99,6 @@ def _flipped(element: torch.Tensor, bit: int) -> torch.Tensor:
     return raw.view(element.dtype)
 
 
-def _form(tensor: torch.Tensor) -> tuple[torch.Size, torch.dtype, torch.layout]:
-    return tensor.shape, tensor.dtype, tensor.layout
-
-
 def _can_change(tensor: torch.Tensor, how: str) -> bool:
     plain = tensor.layout == torch.strided and tensor.numel() > 0 and not tensor.is_quantized and not tensor.is_meta
     return plain and (how != "nan" or tensor.is_floating_point() or tensor.is_complex())
@@ -133,7 +122,8 @@ def _bytes(tensor: torch.Tensor) -> torch.Tensor:
 
 def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether two tensors have the same shape, dtype and bits."""
-    return _form(one) == _form(other) and bool(torch.equal(_bytes(one), _bytes(other)))
+    forms = [(each.shape, each.dtype, each.layout) for each in (one, other)]
+    return forms[0] == forms[1] and bool(torch.equal(_bytes(one), _bytes(other)))
 
 
 def digest(tensor: torch.Tensor) -> str:

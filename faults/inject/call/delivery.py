@@ -104,18 +104,17 @@ class Delivery:
         self.corrupter = MessageCorrupter(self.write, envelope, call)
 
     def write(self, event: str, number: int, fault: Fault, **details: Any) -> None:
-        at = {"site": fault.site, "nth": self.envelope.counts.get(str(fault.site), self.envelope.nth)}
-        at |= {} if fault.to is None else {"nth_to": self._nth(fault)}
+        at = {"site": fault.site, "nth": self.envelope.counts[str(fault.site)]}
+        at |= {} if fault.to is None else {"nth_to": self.envelope.nth_of(fault)}
         self._write(event, fault=number, kind=fault.kind, **details, **at)
 
     def _write(self, event: str, **details: Any) -> None:
         call = {"site": self.envelope.site, "caller": self.envelope.caller, "nth": self.envelope.nth}
         self.callee.ledger.write(event, **{**call, **details})
 
-    def _nth(self, fault: Fault) -> int:
-        """Return the call's number as the fault counts."""
-        counts = self.envelope.counts if fault.to is None else self.envelope.counts_to
-        return counts.get(str(fault.site), self.envelope.nth)
+    def _of(self, kind: str, side: str | None = None) -> list[tuple[int, Fault]]:
+        """Return the faults of this kind and side, each with its number in the plan."""
+        return [(number, fault) for number, fault in self.faults if (fault.kind, fault.side) == (kind, side)]
 
     def run(self, function: partial[Any]) -> Any:
         """Return the answer, or a future of it."""
@@ -173,12 +172,10 @@ class Delivery:
         self.write("effective", number, fault, seconds=time.monotonic() - start)
 
     def _in_turn(self, function: Function) -> Any:
-        orders = [(number, fault) for number, fault in self.faults if fault.kind == "Order"]
+        orders, gate = self._of("Order"), self.callee.order_gate
         with ExitStack() as turns:
-            groups = [
-                turns.enter_context(self.callee.order_gate.turn(n, f, self._nth(f), self.envelope.caller))
-                for n, f in orders
-            ]
+            taken = [gate.turn(n, fault, self.envelope.nth_of(fault), self.envelope.caller) for n, fault in orders]
+            groups = [turns.enter_context(turn) for turn in taken]
             try:
                 return self._executed(function)
             finally:  # the order was kept even if the last call raises
@@ -195,9 +192,9 @@ class Delivery:
         """
         start = time.monotonic()
         try:
-            return self._execute(function, self._flights())
+            return self._execute(function, self._of("Raise", "flight"))
         finally:
-            if self._duplicates():
+            if self._of("Duplicate"):
                 again = threading.Thread(target=self._execute_again, args=(function,), daemon=True)
                 again.start()
                 again.join(max(0.0, start + SHORT - time.monotonic()))
@@ -205,19 +202,13 @@ class Delivery:
                     self.callee.again.append(again)
 
     def _execute_again(self, function: Function) -> None:
-        for executions, (number, fault) in enumerate(self._duplicates(), start=2):
+        for executions, (number, fault) in enumerate(self._of("Duplicate"), start=2):
             self.write("fired", number, fault)
             try:
                 self._execute(function)
             except Exception as error:
                 self._write("refused", error=first_line(error))
             self.write("effective", number, fault, executions=executions)
-
-    def _duplicates(self) -> list[tuple[int, Fault]]:
-        return [(number, fault) for number, fault in self.faults if fault.kind == "Duplicate"]
-
-    def _flights(self) -> list[tuple[int, Fault]]:
-        return [(number, fault) for number, fault in self.faults if fault.side == "flight"]
 
     def _execute(self, function: Function, flights: Sequence[tuple[int, Fault]] = ()) -> Any:
         """Execute the function. After it has begun, the caller of a call in flight fails."""
@@ -286,18 +277,13 @@ class Delivery:
             raise error
         gate = new_future()
         done = result if is_future(result) and self.envelope.asynchronous else completed(None)
-        done.add_done_callback(lambda _: self._open_later(gate, seconds))
+        give, answer = partial(gate.set_result, None), self.callee.delayed_replies.answer
+        done.add_done_callback(lambda _: answer(seconds, partial(self._finish, time.monotonic()), give))
         return gate.then(lambda _: result.value() if done is result else result)
 
-    def _open_later(self, gate: Future[Any], seconds: float) -> None:
-        self.callee.delayed_replies.answer(
-            seconds, partial(self._finish, time.monotonic()), partial(gate.set_result, None)
-        )
-
     def _finish(self, start: float) -> None:
-        for number, fault in self.faults:
-            if fault.kind == "Delay" and fault.side == "reply":
-                self.write("effective", number, fault, seconds=time.monotonic() - start)
+        for number, fault in self._of("Delay", "reply"):
+            self.write("effective", number, fault, seconds=time.monotonic() - start)
 
 
 def exception_of(fault: Fault) -> Exception:

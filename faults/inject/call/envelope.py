@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -66,19 +66,27 @@ def chance(seed: int, fault: int, role: str, site: str, nth: int) -> float:
 class Envelope:
     """The faults that travel with a call. ``asynchronous``: the function answers with a future of its own.
 
-    ``counts``: the call's number at each of its sites; ``flight``: the key of a call in flight, otherwise empty;
-    ``seed``: the plan's; ``counts_to``: as ``counts``, among the calls to its callee.
+    ``site``: the most specific of its sites that a fault hits; ``counts``: the call's number at each of its sites;
+    ``counts_to``: the same, among the calls to its callee; ``seed``: the plan's; ``flight``: the key of a call in
+    flight, otherwise empty.
     """
 
     faults: Mapping[int, Fault]
     caller: str
     site: str
-    nth: int
     asynchronous: bool
-    counts: Mapping[str, int] = field(default_factory=dict)
-    seed: int = 0
+    counts: Mapping[str, int]
+    counts_to: Mapping[str, int]
+    seed: int
     flight: str = ""
-    counts_to: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def nth(self) -> int:
+        return self.counts[self.site]
+
+    def nth_of(self, fault: Fault) -> int:
+        """Return the call's number as a fault counts."""
+        return (self.counts if fault.to is None else self.counts_to)[str(fault.site)]
 
     @property
     def answers_later(self) -> bool:

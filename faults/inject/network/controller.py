@@ -15,7 +15,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,28 +122,20 @@ def enter_namespace(path: str) -> None:
 def _new_namespaces(count: int) -> list[int]:
     """Make namespaces, and return their descriptors. A thread that makes one is in it, so another thread makes them."""
     made: list[int] = []
-    errors: list[OSError] = []
 
     def make() -> None:
-        try:
-            for _ in range(count):
-                system("unshare", NEWNET)
-                made.append(os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC))
-        except OSError as error:
-            errors.append(error)
+        for _ in range(count):
+            system("unshare", NEWNET)
+            made.append(os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC))
 
-    thread = threading.Thread(target=make, name="network namespaces")
-    thread.start()
-    thread.join()
-    if errors:
-        _close(made)
-        raise NetworkError(f"no network namespace can be made here: {errors[0].strerror} (root can)") from errors[0]
+    try:
+        with ThreadPoolExecutor(1, "network namespaces") as thread:
+            thread.submit(make).result()
+    except OSError as error:
+        for descriptor in made:
+            os.close(descriptor)
+        raise NetworkError(f"no network namespace can be made here: {error.strerror} (root can)") from error
     return made
-
-
-def _close(descriptors: Iterable[int]) -> None:
-    for descriptor in descriptors:
-        os.close(descriptor)
 
 
 def _path(descriptor: int) -> str:

@@ -13,9 +13,8 @@ import json
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, closing
 from pathlib import Path
-from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from faults.inject.announcer import Announcer
@@ -56,29 +55,22 @@ class Network:
         self.roles, self.folder, self._plan = tuple(roles), Path(folder), plan or Plan()
 
     def __enter__(self) -> Self:
-        self.hosts = Hosts(self.roles)
-        try:
+        with ExitStack() as undo:
+            self.hosts = undo.enter_context(closing(Hosts(self.roles)))
             if controller.needs_netem(self._plan):
                 controller.try_netem(self.hosts, self.roles[0])
-            self._controller = controller.NetworkController(self.hosts, self.folder)
+            undo.enter_context(closing(controller.NetworkController(self.hosts, self.folder)))
             places = {
                 role: {"address": self.hosts.addresses[role], "namespace": path}
                 for role, path in self.hosts.paths.items()
             }
+            undo.callback((self.folder / _FILE).unlink, missing_ok=True)  # then its paths are no longer valid
             (self.folder / _FILE).write_text(json.dumps(places, indent=1))
-        except BaseException:
-            self.hosts.close()
-            raise
+            self._undo = undo.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        (self.folder / _FILE).unlink(missing_ok=True)  # its paths are no longer valid
-        try:
-            self._controller.close()
-        finally:
-            self.hosts.close()
+    def __exit__(self, *error: object) -> None:
+        self._undo.close()
 
 
 def missing() -> str | None:
@@ -112,11 +104,8 @@ def _refusal(work: Callable[[Hosts], None]) -> str | None:
     if lacking:
         return lacking
     try:
-        hosts = Hosts(["a"])
-        try:
+        with closing(Hosts(["a"])) as hosts:
             work(hosts)
-        finally:
-            hosts.close()
     except NetworkError as error:
         return str(error)
     return None
@@ -174,11 +163,10 @@ def prepare(plan: Plan, role: str, folder: Path, ledger: Ledger, announcer: Anno
 
 
 def _places(folder: Path) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
-    with suppress(FileNotFoundError):
-        found = json.loads((Path(folder) / _FILE).read_text())
-    if not found:
-        raise NetworkError(f"no Network in {folder}: wanted one around a world with faults of a network")
+    try:
+        found: dict[str, dict[str, str]] = json.loads((Path(folder) / _FILE).read_text())
+    except FileNotFoundError:
+        raise NetworkError(f"no Network in {folder}: wanted one around a world with faults of a network") from None
     return found
 
 

@@ -6,19 +6,23 @@ or pause itself.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+import select
 import signal
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from faults.inject.announcer import Announcer
+from faults.inject.process import guardian
 from faults.inject.process.hold import hold
-from faults.inject.process.pause import Pause
 from faults.inject.process.target import (
     EFFECT_SECONDS,
     HANDLED,
@@ -72,6 +76,66 @@ def _await_effect(fault: Fault, pid: int, handle: int, number: signal.Signals, *
             return
         if time.monotonic() > due:
             raise CannotFireError(f"{fault.role} did not end within {EFFECT_SECONDS:g} s of {number.name}")
+
+
+class Pause:
+    """One pause of a process, by a guardian that is ready. Raises CannotFireError: it does not get ready."""
+
+    def __init__(self, path: Path, pid: int, handle: int, seconds: float, named: dict[str, object]) -> None:
+        self.pid = pid
+        self._target = os.dup(handle)
+        own, ledger = os.pidfd_open(os.getpid()), os.open(path, os.O_WRONLY | os.O_APPEND)
+        try:
+            details = {**named, "pid": pid, "process": os.getpid()}
+            told = {"target": self._target, "firing": own, "ledger": ledger, "pid": pid, "seconds": seconds}
+            self.process = subprocess.Popen(
+                [sys.executable, "-I", "-S", guardian.__file__, json.dumps({**told, "details": details})],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                pass_fds=(self._target, own, ledger),
+                start_new_session=True,
+                bufsize=0,
+            )
+        except OSError:
+            os.close(self._target)
+            raise
+        finally:
+            os.close(own)
+            os.close(ledger)
+        try:
+            self.expect("ready")
+        except CannotFireError:
+            self.end()
+            raise
+
+    def order(self) -> None:
+        """Stop the process now."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"!")
+
+    def expect(self, wanted: str) -> None:
+        """Wait until the guardian says this: ``ready``, or ``stopped`` after the order. Raises CannotFireError: it says
+        why not, or nothing."""
+        assert self.process.stdout is not None
+        ready = select.select([self.process.stdout], [], [], EFFECT_SECONDS)[0]
+        said = self.process.stdout.readline().decode().strip() if ready else ""
+        if said != wanted:
+            raise CannotFireError(said or f"the guardian did not say {wanted!r} within {EFFECT_SECONDS:g} s")
+
+    def end(self) -> None:
+        """Continue the process, even if the guardian cannot, and wait for the guardian's end."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        # The guardian's output ends when the guardian does.
+        while select.select([self.process.stdout], [], [], EFFECT_SECONDS)[0] and self.process.stdout.read(4096):
+            pass
+        self.process.kill()
+        if self.process.wait() != 0:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._target, signal.SIGCONT)
+        self.process.stdout.close()
+        os.close(self._target)
 
 
 class Firing:
@@ -129,7 +193,7 @@ class Firing:
                 return
             self.ledger.write("fired", **named, pid=pid, guardian=pause.process.pid)
             pause.order()
-        pause.await_effect()
+        pause.expect("stopped")
 
     def _hold(self, fault: Fault, named: dict[str, object], pid: int, handle: int) -> None:
         assert fault.seconds is not None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from faults.plan import crash_ways
 from faults.plan.fields import BACKWARD, ENGINE_SITES, TO_HERE
@@ -22,15 +23,16 @@ _OF_SIDES = {
 }
 
 
-class Called(Protocol):
-    """The calls of one site in a healthy run, as `ledger.moments_seen` counts them."""
+@dataclass(frozen=True)
+class Called:
+    """The calls of one site in a healthy run. ``callers``: role to number of calls, of several lives the most in one,
+    because each counts anew; ``callees``: the roles that executed them; ``remote``: whether `remote` made one of them;
+    ``to``: as ``callers`` for each callee."""
 
-    @property
-    def callers(self) -> Mapping[str, int]: ...
-    @property
-    def callees(self) -> Sequence[str]: ...
-    @property
-    def remote(self) -> bool: ...
+    callers: Mapping[str, int]
+    callees: tuple[str, ...]
+    remote: bool = False
+    to: Mapping[str, Mapping[str, int]] = field(default_factory=dict, compare=False)
 
 
 class OfCall(Kind):
