@@ -22,7 +22,7 @@ from faults.judge.rules import Judgement
 from faults.ledger.moments_seen import census
 from faults.plan import Fault, Plan
 from faults.run.runs import Subject, of_tutorial, run
-from faults.run.sweep import record
+from faults.run.sweep import healthy
 from faults.strategies import faults
 from reference.verify import quick
 from tests.properties import bugs
@@ -53,8 +53,8 @@ class Lab:
     def sites(self) -> dict[str, Any]:
         """The calls of a healthy run by site and caller. The timeouts of this run are long."""
         patient = partial(run, of_tutorial(quick(self.name)), recorded=True)
-        healthy = record(patient, self.name, self.folder / "healthy")
-        return {site: calls.callers for site, calls in census(healthy.timeline).items()}
+        found = healthy(patient, self.name, self.folder / "healthy")
+        return {site: calls.callers for site, calls in census(found.timeline).items()}
 
     def faults(self, kinds: tuple[str, ...] = KINDS, **asked: Any) -> st.SearchStrategy[Fault]:
         places = asked.pop("places", ["call", "process"])
