@@ -64,4 +64,4 @@ def test_what_a_kind_can_hit_is_proven(fields: dict[str, Any], tmp_path: Path) -
         world.wait()
     facts = Facts(Run(name="", plan=plan, timeline=read(tmp_path)))
     assert facts.fired == (True, "1 of 1 faults"), facts.run.timeline
-    assert without_effect(facts) == [], facts.run.timeline
+    assert list(without_effect(facts)) == [], facts.run.timeline
