@@ -425,6 +425,14 @@ class TestNothingElse:
             raise plays.Unlucky(str(Path(made.hosts.paths["a"]).readlink()))
         assert made.hosts.paths == {}
 
+    def test_a_network_that_cannot_write_its_file_leaves_nothing(self, tmp_path: Path) -> None:
+        (tmp_path / "network.json").mkdir()
+        threads, made = threading.enumerate(), Network(["a"], tmp_path)
+        with pytest.raises(IsADirectoryError), made:
+            pass
+        assert made.hosts.paths == {}
+        assert threading.enumerate() == threads
+
 
 class TestRefusals:
     @pytest.mark.parametrize(
