@@ -1,0 +1,90 @@
+"""The nemesis: what may come of faults, plans that are judged again without what could not fire, and shrunk."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults.plan import Plan
+from tests import nemesis
+from tests.nemesis import GENTLE, KINDS, Target, hunt, judged, may_come, shrunk
+from tests.support import roles_subjects as plays
+
+pytestmark = pytest.mark.long
+
+PAY = f"site={plays.PAY} role=till"
+
+
+def target(play: Any, folder: Path) -> Target:
+    """A program with a judge of its own, which has to be right or to fail loudly, as a tutorial."""
+    return Target("shop", partial(nemesis.run_once, plays.subject(play), deadline=30.0), folder, foreign=False)
+
+
+@pytest.mark.parametrize("foreign", [False, True])
+def test_without_a_loss_nothing_may_fail(foreign: bool) -> None:
+    passes = {"equal", "unchecked"} if foreign else {"equal"}
+    assert may_come(GENTLE, foreign=foreign) == passes
+
+
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - GENTLE))
+def test_what_may_come_of_a_loss(kind: str) -> None:
+    """A tutorial is never silently wrong, and nobody fails needlessly, but by a call that executes twice."""
+    tutorial, foreign = (may_come(frozenset({kind, "Delay"}), foreign=each) for each in (False, True))
+    assert {"equal", "failed loudly"} <= tutorial <= foreign
+    assert ("wrong" in tutorial) == ("needless failure" in foreign) == (kind == "Duplicate")
+    assert foreign.isdisjoint({"unknown", "not fired"})
+
+
+def test_what_cannot_fire_is_dropped(tmp_path: Path) -> None:
+    plan = Plan.parse(f"Raise {PAY} nth=2 side=request; Raise {PAY} nth=3 side=request")
+    found = judged(target(plays.careful, tmp_path), plan, tmp_path / "run")
+    assert found is not None
+    assert found.plan == Plan.parse(f"Raise {PAY} nth=2 side=request")
+    assert (found.judgement.verdict, found.wrong) == ("failed loudly", "")
+
+
+def test_a_plan_of_which_nothing_fires_shows_nothing(tmp_path: Path) -> None:
+    plan = Plan.parse(f"Raise {PAY} nth=9 side=request")
+    assert judged(target(plays.careful, tmp_path), plan, tmp_path / "run") is None
+
+
+def test_a_message_that_no_call_shows_is_dropped(tmp_path: Path) -> None:
+    plan = Plan.parse(f"Drop message=RREF_USER_DELETE role=till times=1; Raise {PAY} nth=2 side=request")
+    found = judged(target(plays.careful, tmp_path), plan, tmp_path / "run")
+    assert found is not None
+    assert found.plan == Plan.parse(f"Raise {PAY} nth=2 side=request")
+    assert found.wrong == ""
+
+
+def test_a_silent_error_is_found_and_shrunk(tmp_path: Path) -> None:
+    loss, late = f"Raise {PAY} nth=1 side=request", f"Delay {PAY} nth=2 side=request seconds=0.05"
+    found = judged(target(plays.careless, tmp_path), Plan.parse(f"{late}; {loss}"), tmp_path / "run")
+    assert found is not None
+    assert found.wrong == "wrong, wanted equal, failed loudly of Delay, Raise"
+    assert shrunk(found, tmp_path / "shrunk", seconds=60) == Plan.parse(loss)
+
+
+def test_the_seed_decides_the_plans(tmp_path: Path) -> None:
+    shop = target(plays.careful, tmp_path)
+    drawn = [list(islice(shop.plans(seed), 50)) for seed in (1, 1, 2)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert len(set(drawn[0])) == 50
+    assert {len(plan.faults) for plan in drawn[0]} == {1, 2, 3, 4}
+    assert {fault.kind for plan in drawn[0] for fault in plan.faults} == set(KINDS) - {"Order"}, "there is one till"
+
+
+def test_a_hunt_ends_in_time_and_tells_each_run(tmp_path: Path) -> None:
+    """A careless till is wrong as soon as a request is lost."""
+    wrong = next(each for each in hunt([target(plays.careless, tmp_path)], seed=1, seconds=60) if each.wrong)
+    assert wrong.wrong.startswith("wrong, wanted equal")
+    assert list(hunt([target(plays.careful, tmp_path / "late")], seed=1, seconds=0)) == []
+
+
+def test_an_unknown_target_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        nemesis.main(["rnn", "nobody"])
+    assert "no target nobody, wanted some of " in capsys.readouterr().err
