@@ -24,18 +24,16 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.coverage.probes import VARIABLE, Probes
+from tests.coverage.probes import MEASURED, VARIABLE, Probes, sources
 from tests.coverage.record import Record
 
 ROOT = Path(__file__).parents[2]
-MEASURED = ("reference", "faults", "torch_rpc_reference_plugin.py", "torch_rpc_reference_startup.py")
 
 
 def run(arguments: Sequence[str], file: Path, root: Path, measured: Sequence[str]) -> int:
     """Run pytest, add what its tests reach to the record in ``file``, and return pytest's status."""
-    sources = [path for name in measured for path in sorted((root / name).rglob("*.py")) or [root / name]]
     with tempfile.TemporaryDirectory() as folder:
-        probes = Probes(root, sources)
+        probes = Probes(root, sources(root, measured))
         record = Record(probes.digest, probes.all, [], np.zeros((0, len(probes.all)), bool))
         if file.exists() and (earlier := Record.load(file)).digest == record.digest:
             record = earlier

@@ -45,6 +45,14 @@ _SCRIPT = '__file__ = globals().get("__cached__") or __file__'
 _IS_SCRIPT = b'\nif __name__ == "__main__":'
 
 
+MEASURED = ("reference", "faults", "torch_rpc_reference_plugin.py", "torch_rpc_reference_startup.py")
+
+
+def sources(root: Path, measured: Sequence[str] = MEASURED) -> list[Path]:
+    """Return the files of Python in these files and folders below ``root``."""
+    return [path for name in measured for path in sorted((root / name).rglob("*.py")) or [root / name]]
+
+
 class Probes:
     """The probes of source files below ``root``."""
 

@@ -15,8 +15,18 @@ from itertools import islice
 from pathlib import Path
 
 from tests.mutants.checkout import copied, copied_again, folder_of_copies, written
-from tests.mutants.mutant import Mutant, Stale
-from tests.mutants.trial import PRELOADED, PreforkedPytest, Trial, collect, preforked, tried
+from tests.mutants.mutant import Bug, Stale
+from tests.mutants.trial import (
+    FIRST_FAILURE,
+    HEALTHY,
+    PRELOADED,
+    Extent,
+    PreforkedPytest,
+    Trial,
+    collect,
+    preforked,
+    tried,
+)
 
 # Two more than cores, because many killers only wait for something that a bug has lost.
 WORKERS = 2 + min(6, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
@@ -31,9 +41,9 @@ class Unhealthy(RuntimeError):
 
 @dataclass(frozen=True)
 class Result:
-    """The result of trying one mutant."""
+    """The result of trying one bug."""
 
-    mutant: Mutant
+    mutant: Bug
     trial: Trial
 
     @property
@@ -63,9 +73,13 @@ def control(root: Path, killers: Sequence[str], workers: int = WORKERS) -> float
 
 
 def trials(
-    root: Path, mutants: Sequence[Mutant], workers: int = WORKERS, seconds: float = math.inf
+    root: Path,
+    mutants: Sequence[Bug],
+    workers: int = WORKERS,
+    seconds: float = math.inf,
+    extent: Extent = FIRST_FAILURE,
 ) -> Iterator[Result]:
-    """Try the mutants, several at a time, and yield results as they end. After ``seconds`` no further trial begins.
+    """Try the bugs, several at a time, and yield results as they end. After ``seconds`` no further trial begins.
 
     Raises Unhealthy.
     """
@@ -78,18 +92,18 @@ def trials(
         _preforked(workers, WAITING) as (idle, waiting_idle),
         _collected(idle, original, list(killers)),
     ):
-        running: dict[Future[Trial | None], Mutant] = {}
+        running: dict[Future[Trial | None], Bug] = {}
         for each in mutants:
-            taken, pytests = (waiting_pool, waiting_idle) if each.hangs or each.waits else (pool, idle)
-            running[taken.submit(_in_time, due, pytests, original, each)] = each
+            taken, pytests = (waiting_pool, waiting_idle) if each.slow else (pool, idle)
+            running[taken.submit(_in_time, due, pytests, original, each, extent)] = each
         for future in as_completed(running):
             trial = future.result()
             if trial is not None:
                 yield Result(running[future], trial)
 
 
-def _in_time(due: float, idle: PreforkedPytests, original: Path, mutant: Mutant) -> Trial | None:
-    return _on_copy(idle, original, mutant.killers, mutant) if time.monotonic() < due else None
+def _in_time(due: float, idle: PreforkedPytests, original: Path, mutant: Bug, extent: Extent) -> Trial | None:
+    return _on_copy(idle, original, mutant.killers, mutant, extent) if time.monotonic() < due else None
 
 
 PreforkedPytests = queue.SimpleQueue[PreforkedPytest]
@@ -144,8 +158,14 @@ def _collected(idle: PreforkedPytests, place: Path, tests: Sequence[str]) -> Ite
         raise Unhealthy(f"tests changed files that all copies share: {', '.join(dict.fromkeys(changed))}")
 
 
-def _on_copy(idle: PreforkedPytests, original: Path, tests: Sequence[str], mutant: Mutant | None = None) -> Trial:
-    """Run the tests on a copy: of the code as it is, or with a bug planted, and then until the first fails."""
+def _on_copy(
+    idle: PreforkedPytests,
+    original: Path,
+    tests: Sequence[str],
+    mutant: Bug | None = None,
+    extent: Extent = HEALTHY,
+) -> Trial:
+    """Run the tests on a copy: of the code as it is, or with a bug planted."""
     with copied_again(original) as place:
         try:
             if mutant is not None:
@@ -154,7 +174,7 @@ def _on_copy(idle: PreforkedPytests, original: Path, tests: Sequence[str], mutan
             return Trial("stale", said=str(error))
         preforked = idle.get()
         try:
-            trial = tried(preforked, place, tests, all_of_them=mutant is None)
+            trial = tried(preforked, place, tests, extent)
         finally:
             idle.put(preforked)
     if mutant is not None and trial.hung and not mutant.hangs:  # a slow machine could cause that, too

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Protocol
 
 from tests.mutants.checkout import write
 
@@ -18,6 +19,22 @@ class Stale(ValueError):
 def _program(text: str) -> str:
     """The syntax tree of a healthy file, cached because many bugs are planted in one file."""
     return ast.dump(ast.parse(text))
+
+
+class Bug(Protocol):
+    """What can be planted. ``killers``: the tests to run; ``hangs``: one of them may wait in vain until its time limit;
+    ``slow``: they take long, and mostly wait."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def killers(self) -> tuple[str, ...]: ...
+    @property
+    def hangs(self) -> bool: ...
+    @property
+    def slow(self) -> bool: ...
+    def plant(self, root: Path) -> None:
+        """Plant the bug in the copy of the checkout at ``root``. Raises Stale."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +55,11 @@ class Mutant:
     hangs: bool = False
     waits: bool = False
     also: tuple[tuple[str, str, str], ...] = field(default=())
+
+    @property
+    def slow(self) -> bool:
+        """Whether its killer waits for many seconds, in which other mutants are tried."""
+        return self.hangs or self.waits
 
     @property
     def places(self) -> tuple[tuple[str, str, str], ...]:

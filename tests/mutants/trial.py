@@ -22,27 +22,42 @@ import pytest
 from tests.preforked import inheritance
 from tests.project.junit import node_id
 
-# A test that hangs fails after this many seconds; on the healthy code it has longer, for slow machines.
-TEST_SECONDS, HEALTHY_TEST_SECONDS = 60, 150
-# A run that takes longer proves nothing (seconds).
-RUN_SECONDS, HEALTHY_RUN_SECONDS = 240, 2400
+
+@dataclass(frozen=True)
+class Extent:
+    """How far a run of tests goes. ``stop``: only to the first failure; ``test``: seconds after which a test that hangs
+    fails; ``run``: seconds after which the run is ended, and proves nothing; ``begin``: no test begins later."""
+
+    stop: bool
+    test: int
+    run: int
+    begin: int | None = None
+
+
+FIRST_FAILURE = Extent(stop=True, test=60, run=240)
+# The healthy code has longer, for slow machines.
+HEALTHY = Extent(stop=False, test=150, run=2400)
+EVERY_FAILURE = Extent(stop=False, test=20, run=150, begin=60)
 
 # How a failing test shows a rule of faults/judge/rules.py that does not hold.
 _CHECK = re.compile(r"\b(?:FAIL|unknown) +(\w+): ")
 # How pytest-timeout fails a test.
 _HUNG = re.compile(r"Timeout \(?>\d")
+# How it ends a run in which no further test may begin.
+_OVER = "session-timeout: "
 
 
 @dataclass(frozen=True)
 class Trial:
     """``verdict``: 'killed' (a test failed), 'survived' (all passed) or 'broken' (it proves nothing).
 
-    ``failed`` and ``skipped``: node ids. ``checks``: the names of the checks that a failing test has shown; ``hung``:
-    whether it failed because it did not end.
+    ``failed``, ``passed`` and ``skipped``: node ids. ``checks``: the names of the checks that a failing test has shown;
+    ``hung``: whether it failed because it did not end.
     """
 
     verdict: str
     failed: tuple[str, ...] = ()
+    passed: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
     hung: bool = False
@@ -154,41 +169,53 @@ _COMMON = (
 def collect(preforked: PreforkedPytest, place: Path, tests: Sequence[str]) -> tuple[bool, str]:
     """Return whether pytest finds all the tests in the copy at ``place``, and what it printed. Bytecode stays there."""
     arguments = ["--collect-only", *_COMMON, *tests]
-    status, said = preforked.run(place, arguments, HEALTHY_RUN_SECONDS)
+    status, said = preforked.run(place, arguments, HEALTHY.run)
     return status == 0, said
 
 
-def tried(preforked: PreforkedPytest, place: Path, tests: Sequence[str], *, all_of_them: bool = False) -> Trial:
-    """Run the tests in the copy at ``place`` until one fails, or ``all_of_them``."""
+def tried(preforked: PreforkedPytest, place: Path, tests: Sequence[str], extent: Extent) -> Trial:
+    """Run the tests in the copy at ``place``."""
     begun, report = time.monotonic(), place.parent / "report.xml"
-    limit = HEALTHY_RUN_SECONDS if all_of_them else RUN_SECONDS
-    status, said = preforked.run(place, _arguments(place, tests, report, all_of_them), limit)
+    status, said = preforked.run(place, _arguments(place, tests, report, extent), extent.run)
     seconds = time.monotonic() - begun
     if status is None:
-        return Trial("broken", seconds=seconds, said=f"not done after {limit} s\n{said}")
-    failed, skipped, shown = _read(report) if report.exists() else ((), (), "")
-    verdict = {0: "survived", 1: "killed" if failed else "broken"}.get(status, "broken")
-    checks = tuple(dict.fromkeys(_CHECK.findall(shown)))
-    return Trial(verdict, failed, skipped, checks, bool(_HUNG.search(shown)), seconds, said)
+        return Trial("broken", seconds=seconds, said=f"not done after {extent.run} s\n{said}")
+    found = _read(report) if report.exists() else _Found()
+    verdict = {0: "survived", 1: "killed" if found.failed else "broken"}.get(status, "broken")
+    if status == 1 and not found.failed and _OVER in said:  # the time for all tests, which fails the run
+        verdict = "survived"
+    checks, hung = tuple(dict.fromkeys(_CHECK.findall(found.shown))), bool(_HUNG.search(found.shown))
+    return Trial(verdict, found.failed, found.passed, found.skipped, checks, hung, seconds, said)
 
 
-def _arguments(place: Path, tests: Sequence[str], report: Path, all_of_them: bool) -> list[str]:
+def _arguments(place: Path, tests: Sequence[str], report: Path, extent: Extent) -> list[str]:
     return [
-        *([] if all_of_them else ["-x"]),
+        *(["-x"] if extent.stop else []),
+        *([] if extent.begin is None else [f"--session-timeout={extent.begin}"]),
         *(*_COMMON, "--tb=short", "--hypothesis-seed=0", "--hypothesis-profile=whole"),
-        *(f"--timeout={HEALTHY_TEST_SECONDS if all_of_them else TEST_SECONDS}", "-o", "junit_family=xunit1"),
+        *(f"--timeout={extent.test}", "-o", "junit_family=xunit1"),
         *(f"--junitxml={report}", f"--basetemp={place.parent / 't'}"),
         *tests,
     ]
 
 
-def _read(report: Path) -> tuple[tuple[str, ...], tuple[str, ...], str]:
-    """Read which tests failed, which were skipped, and the output of the failed ones.
+@dataclass(frozen=True)
+class _Found:
+    """What a report says. ``shown``: the output of the failed tests."""
+
+    failed: tuple[str, ...] = ()
+    passed: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    shown: str = ""
+
+
+def _read(report: Path) -> _Found:
+    """Read which tests failed, passed and were skipped.
 
     A test counts as failed if its body or its leak check fails, but not if its set-up does: a bug that lets nothing
     start proves nothing of the test.
     """
-    failed, skipped, shown = [], [], []
+    failed, passed, skipped, shown = [], [], [], []
     for case in ElementTree.parse(report).getroot().iter("testcase"):
         problems = [*case.findall("failure"), *_teardowns(case)]
         if problems:
@@ -196,7 +223,9 @@ def _read(report: Path) -> tuple[tuple[str, ...], tuple[str, ...], str]:
             shown += [f"{each.get('message')}\n{each.text}" for each in problems]
         elif case.find("skipped") is not None:
             skipped.append(node_id(case))
-    return tuple(dict.fromkeys(failed)), tuple(skipped), "\n".join(shown)
+        elif case.find("error") is None:
+            passed.append(node_id(case))
+    return _Found(tuple(dict.fromkeys(failed)), tuple(passed), tuple(skipped), "\n".join(shown))
 
 
 def _teardowns(case: ElementTree.Element) -> list[ElementTree.Element]:

@@ -326,8 +326,8 @@ def test_a_folder_without_git_is_refused(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_only_a_failing_body_or_leak_check_kills_a_mutant(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mutant counts as killed only if a test fails in its body or in its leak check."""
-    monkeypatch.setattr(trial, "TEST_SECONDS", 3)
     monkeypatch.setattr(gate, "PRELOADED", ("pytest",))
+    few_seconds = replace(trial.FIRST_FAILURE, test=3)
     minus = ("return a + b", "return a - b")
     triple = ("return a * 2", "return a * 3")
     tried = [
@@ -345,7 +345,7 @@ def test_only_a_failing_body_or_leak_check_kills_a_mutant(project: Path, monkeyp
         mutant("forked", *minus, "test_sums.py::test_a_forkserver"),
         mutant("fork that passes", *triple, "test_sums.py::test_a_forkserver"),
     ]
-    found = {result.mutant.name: result.trial for result in trials(project, tried, workers=2)}
+    found = {result.mutant.name: result.trial for result in trials(project, tried, 2, extent=few_seconds)}
     assert {name: (each.verdict, each.failed) for name, each in found.items()} == {
         "killed": ("killed", ("test_sums.py::test_add",)),
         "judged": ("killed", ("test_sums.py::test_judged",)),

@@ -1,7 +1,9 @@
-"""``python -m tests.tiers ci|nightly``: all checks of a change, in some ten minutes, or all checks that there are.
+"""``python -m tests.tiers ci|nightly|weekly``: all checks of a change, in some ten minutes; all checks that there are,
+in an hour; or how much the checks themselves notice, in six hours at most.
 
-Exit status 1: one failed. `nightly` goes on after a failure; ``--continue`` runs what has not passed on this commit.
-When all of it has passed, it names the commit in tests/tiers/nightly.json, from which CI tells what has changed.
+Exit status 1: one failed. `nightly` and `weekly` go on after a failure; ``--continue`` runs what has not passed on this
+commit. When all of `nightly` has passed, it names the commit in tests/tiers/nightly.json, from which CI tells what has
+changed.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import random
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from tests.tiers.changes import NIGHTLY, ROOT, changed, distance, git, tree, versions
@@ -28,6 +31,8 @@ RESNET = tuple(
     for name in ("batch_parameter_server", "sharded_parameter_server", "pipeline", "training/vision")
 )
 _NEAR = 1
+
+HOUR = 3600
 
 LINT: Stage = (Job("style", "ruff check ."), Job("format", "ruff format --check ."))
 
@@ -60,29 +65,45 @@ def nightly(seed: int, kept: Path) -> list[Stage]:
     ]
 
 
+def weekly(seed: int) -> list[Stage]:
+    """Return what measures the tests. ``seed``: of the sample. Together they begin nothing after five hours and a half.
+
+    Each goes on where it was stopped, except the tests of the coverage, which count together with the earlier ones.
+    """
+    return [
+        (Job("coverage", "python -m tests.coverage run -n 4 -m ''", HOUR),),
+        (Job("rooms", "python -m tests.coverage rooms"),),
+        (Job("planted bugs", f"python -m tests.kills planted --seconds {2 * HOUR}", 2.2 * HOUR),),
+        (Job("sample", f"python -m tests.kills sample --seed {seed} --seconds {2 * HOUR}", 2.2 * HOUR),),
+        (Job("score", "python -m tests.kills score"),),
+        (Job("spare tests", "python -m tests.kills spare"),),
+        (Job("unguarded lines", "python -m tests.kills unguarded"),),
+    ]
+
+
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.tiers", description=__doc__)
-    parser.add_argument("tier", choices=("ci", "nightly"))
+    parser.add_argument("tier", choices=("ci", "nightly", "weekly"))
     parser.add_argument("--continue", action="store_true", dest="go_on", help="leave out what passed on this commit")
-    parser.add_argument("--seed", type=int, metavar="N", help="the seed of nightly (default: random)")
+    parser.add_argument("--seed", type=int, metavar="N", help="the seed of nightly or weekly (default: random)")
     options = parser.parse_args(arguments)
     commit = git("rev-parse", "HEAD")
-    if git("status", "--porcelain") and options.tier == "nightly":
-        parser.error("nightly says which commit has passed: there are uncommitted changes")
+    if git("status", "--porcelain") and options.tier != "ci":
+        parser.error(f"{options.tier} says which commit has passed: there are uncommitted changes")
     kept = KEPT / options.tier
     seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
     if options.go_on:
         seed = _begun(parser, kept, commit)
     else:
         _begin(kept, commit, seed)
-    stages = ci() if options.tier == "ci" else nightly(seed, kept)
+    stages = {"ci": ci, "nightly": partial(nightly, seed, kept), "weekly": partial(weekly, seed)}[options.tier]()
     begun, known = time.monotonic(), ended_well(kept) if options.go_on else {}
     try:
-        ends = run(stages, kept, go_on=options.tier == "nightly", known=known)
+        ends = run(stages, kept, go_on=options.tier != "ci", known=known)
     except Interrupted:
         print(f"interrupted; the output is in {kept}", file=sys.stderr)
         return 130
-    what = f"seed {seed}" if options.tier == "nightly" else f"share {tree()[:12]}"
+    what = f"share {tree()[:12]}" if options.tier == "ci" else f"seed {seed}"
     minutes = (time.monotonic() - begun) / 60
     passed = report(f"{options.tier} of {(commit or 'no commit')[:12]}, {what}: {minutes:.1f} min", stages, ends)
     if passed and options.tier == "nightly" and commit:

@@ -1,0 +1,106 @@
+"""The file of results: a line for each bug that was tried, and what the lines answer together."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from tests.coverage.record import Record
+
+
+@dataclass(frozen=True)
+class Tried:
+    """``sources``: the digest of the code that the bug was planted into. ``verdict``: 'killed', 'survived', 'broken'
+    (the tests did not start, or did not end in time) or 'unreached'. ``failed``: the tests that noticed it; ``passed``:
+    those that did not. ``places``: file and line."""
+
+    sources: str
+    kind: str
+    name: str
+    change: str
+    places: tuple[tuple[str, int], ...]
+    verdict: str
+    failed: tuple[str, ...]
+    passed: tuple[str, ...]
+    seconds: float
+
+    @property
+    def noticed(self) -> bool:
+        """Whether the tests show the bug: a program that does not start, or does not end, shows it, too."""
+        return self.verdict in ("killed", "broken")
+
+
+def load(path: Path, sources: str) -> list[Tried]:
+    """Return what was tried with these sources, the last result of each bug; a line not written whole is left out."""
+    found: dict[tuple[str, str], Tried] = {}
+    for line in path.read_text().splitlines() if path.exists() else ():
+        try:
+            values = json.loads(line)
+        except ValueError:
+            continue
+        if values["sources"] == sources:
+            places = tuple((file, line) for file, line in values.pop("places"))
+            failed, passed = (tuple(values.pop(each)) for each in ("failed", "passed"))
+            tried = Tried(**values, places=places, failed=failed, passed=passed)
+            found[tried.kind, tried.name] = tried
+    return list(found.values())
+
+
+def add(path: Path, tried: Tried) -> None:
+    """Append one result."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        file.write(json.dumps(asdict(tried)) + "\n")
+
+
+def score(results: Iterable[Tried], equivalent: Collection[str] = ()) -> dict[str, tuple[int, int]]:
+    """Return for each room, and for all, how many bugs were noticed and how many could be."""
+    counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for each in results:
+        if each.noticed or each.name not in equivalent:
+            for room in (str(Path(each.places[0][0]).parent), "all"):
+                counts[room][0] += each.noticed
+                counts[room][1] += 1
+    return {
+        room: (killed, every) for room, (killed, every) in sorted(counts.items(), key=lambda item: item[0] == "all")
+    }
+
+
+def spare(results: Sequence[Tried], record: Record, seconds: Mapping[str, float]) -> Iterator[str]:
+    """Yield the tests that could go one after the other, the longest first, without losing a kill or a covered line.
+
+    A bug or a line that only one test shows keeps that test. A test that no bug has met is judged by its lines alone.
+    """
+    rows = {test: row for row, test in enumerate(record.tests)}
+    kills = [set(each.failed) & rows.keys() for each in results if each.failed]
+    of_test: defaultdict[str, list[set[str]]] = defaultdict(list)
+    for killers in kills:
+        for test in killers:
+            of_test[test].append(killers)
+    left: npt.NDArray[np.int64] = record.hits.sum(axis=0, dtype=np.int64)
+    for test in sorted(rows, key=lambda each: -seconds.get(each, 0.0)):
+        hits = record.hits[rows[test]]
+        if (left[hits] > 1).all() and all(len(killers) > 1 for killers in of_test[test]):
+            left -= hits
+            for killers in of_test[test]:
+                killers.discard(test)
+            yield test
+
+
+def unguarded(results: Iterable[Tried]) -> dict[str, list[int]]:
+    """Return by file the lines of which every bug that was tried has survived."""
+    noticed: defaultdict[tuple[str, int], bool] = defaultdict(bool)
+    for each in results:
+        for place in each.places:
+            noticed[place] |= each.noticed
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for (file, line), shown in sorted(noticed.items()):
+        if not shown:
+            found[file].append(line)
+    return dict(found)
