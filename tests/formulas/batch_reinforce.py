@@ -44,7 +44,7 @@ def trace(case: Any) -> Tensors:
         adam.zero_grad()
         for each in losses:
             each.backward()
-        gradients = {name: parameter.grad for name, parameter in parameters.items()}
+        gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
         adam.step()
         length = sum(len(of_one[0]) for of_one in starts) / case.observers
         running = 0.5 * length + 0.5 * running
@@ -64,7 +64,8 @@ def play(
 
     A part is what goes through the policy together: all observers with ``batch``, and otherwise each by itself.
     """
-    states, starts, all_actions, all_logs = [env.reset() for env in envs], [[[]] for _ in envs], [], []
+    states, all_actions, all_logs = [env.reset() for env in envs], [], []
+    starts: list[list[list[float]]] = [[[]] for _ in envs]
     for step in range(case.n_steps):
         seen = torch.stack([torch.from_numpy(state) for state in states]).to(getattr(torch, case.dtype))
         factors = torch.stack([each[step] for _, each in draws])
@@ -84,4 +85,4 @@ def play(
 
 
 def loss(case: Any, logs: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    return -(logs * weights / case.observers).sum()
+    return -(logs * weights / int(case.observers)).sum()

@@ -92,7 +92,7 @@ def mlp(case: Any) -> tuple[Tensors, Tensors, Model]:
 
 def resnet(case: Any) -> tuple[Tensors, Tensors, Model]:
     """torchvision's ResNet50: to its second layer of blocks on worker1, and from its third on worker2."""
-    model = reference.training.vision.torchvision.models.resnet50(num_classes=case.num_classes)
+    model = reference.training.vision.resnet50(num_classes=case.num_classes)
     halves = {
         1: {"seq.0": model.conv1, "seq.1": model.bn1, "seq.4": model.layer1, "seq.5": model.layer2},
         2: {"seq.0": model.layer3, "seq.1": model.layer4, "fc": model.fc},

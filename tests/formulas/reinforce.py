@@ -38,7 +38,7 @@ def trace(case: Any) -> Tensors:
         adam.zero_grad()
         for each in losses:
             each.backward()
-        gradients = {name: parameter.grad for name, parameter in parameters.items()}
+        gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
         adam.step()
         worst = min(sum(rewards) for _, rewards, _ in played)
         running = 0.05 * worst + 0.95 * running
@@ -59,7 +59,7 @@ Played = tuple[list[int], list[float], list[torch.Tensor]]
 def play(case: Any, parameters: Tensors, env: Any, own: torch.Generator) -> Played:
     """One observer's actions, rewards and log-probabilities: one start of its environment, or ``n_steps`` steps."""
     uniforms, factors = episode_draws(case, own)
-    actions, rewards, logs, state, over = [], [], [], env.reset(), False
+    actions, rewards, logs, state, over = list[int](), [], [], env.reset(), False
     while len(actions) < case.n_steps and not over:
         seen = torch.from_numpy(state).to(factors.dtype)[None]
         probs = probabilities(parameters, seen, factors[len(actions)])[0]

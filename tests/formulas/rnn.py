@@ -96,7 +96,7 @@ def forward(
 
 def dropout(case: Any, part: str, step: int) -> Drop:
     """A value stays with probability 1 - dropout, and is then divided by it; a new mask at each use."""
-    own, stays = draws(case.seed, f"{part}/{step}"), 1 - case.dropout
+    own, stays = draws(case.seed, f"{part}/{step}"), 1 - float(case.dropout)
 
     def drop(values: torch.Tensor) -> torch.Tensor:
         if stays in (0, 1):

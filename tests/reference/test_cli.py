@@ -227,7 +227,7 @@ def test_an_impossible_deadline_is_refused(
 ) -> None:
     """The real `launch` refuses it before its first process."""
     monkeypatch.setattr(run_command, "launch", reference.world.launch)
-    monkeypatch.setattr("reference.world.launcher.start", reference.verify.verify.launch)
+    monkeypatch.setattr("reference.world.launcher.start", lambda *_: pytest.fail("a process was started"))
     line = one_line(["run", "rpc_basics", "--deadline", deadline], capsys)
     assert line == f"a deadline is a positive number of seconds, at most 1e+06, got {float(deadline)}"
 
@@ -574,8 +574,9 @@ def test_verify_runs_every_case_of_every_name(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """There is one row per case, in order, even if a name is given twice."""
-    changes = ({}, {"steps": 2, "lr": 0.5}, {"staleness": 0, "arithmetic": "exact", "dtype": "float64", "lr": 0.25})
-    monkeypatch.setitem(reference.verify.verify.CASES, "parameter_server", changes)  # type: ignore[misc]
+    exact = {"staleness": 0, "arithmetic": "exact", "dtype": "float64", "lr": 0.25}
+    changes: tuple[dict[str, Any], ...] = ({}, {"steps": 2, "lr": 0.5}, exact)
+    monkeypatch.setitem(reference.verify.verify.CASES, "parameter_server", changes)
     world = RightWorld({})
     monkeypatch.setattr(reference.verify.verify, "launch", world)
     assert main(["verify", "parameter_server", "parameter_server"]) == 0
@@ -612,7 +613,7 @@ def test_one_bad_row_fails_verify_even_before_a_good_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The last row is good, and the status is still 1."""
-    monkeypatch.setitem(reference.verify.verify.CASES, "parameter_server", ({"steps": 2}, {}))  # type: ignore[misc]
+    monkeypatch.setitem(reference.verify.verify.CASES, "parameter_server", ({"steps": 2}, {}))
 
     class HalfRight(RightWorld):
         def wait(self) -> dict[str, Outcome]:
@@ -633,7 +634,7 @@ def test_what_is_unknown_gives_3_unless_another_run_is_not_right(
 ) -> None:
     left = iter(verdicts)
     monkeypatch.setattr(verify_command, "verify", lambda case, on_progress: Row(case, 2, 1.0, "", next(left)))
-    monkeypatch.setitem(reference.verify.verify.CASES, "parameter_server", ({}, {}))  # type: ignore[misc]
+    monkeypatch.setitem(reference.verify.verify.CASES, "parameter_server", ({}, {}))
     assert main(["verify", "parameter_server"]) == status
     assert [row[-1] for row in rows(capsys.readouterr().out)] == verdicts
 
@@ -642,7 +643,7 @@ def test_a_trace_of_another_case_does_not_pass(
     world: FakeWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The world was asked for ten steps and returns a right trace of two."""
-    monkeypatch.setitem(reference.verify.verify.CASES, "parameter_server", ({},))  # type: ignore[misc]
+    monkeypatch.setitem(reference.verify.verify.CASES, "parameter_server", ({},))
     assert main(["verify", "parameter_server"]) == 1
 
 
@@ -673,7 +674,7 @@ def test_verify_says_what_is_wrong(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(reference.verify.verify.CASES, "parameter_server", ({"steps": 2},))  # type: ignore[misc]
+    monkeypatch.setitem(reference.verify.verify.CASES, "parameter_server", ({"steps": 2},))
     world.outcomes.update(outcomes)
     assert main(["verify", "parameter_server"]) == 1
     [row] = rows(capsys.readouterr().out)

@@ -47,8 +47,8 @@ def two_contexts_at_once() -> list[torch.Tensor]:
     def one(scale: int) -> torch.Tensor:
         with dist_autograd.context() as context_id:
             both_open.append(context_id)
-            dist_autograd.backward(context_id, [(scale * parameter.to_here()).sum()])
-            return rpc.rpc_sync("worker1", gradient, args=(context_id, parameter))
+            dist_autograd.backward(context_id, [(scale * parameter.to_here()).sum()])  # type: ignore[attr-defined]
+            return rpc.rpc_sync("worker1", gradient, args=(context_id, parameter))  # type: ignore[no-any-return]
 
     with ThreadPoolExecutor(2) as threads:
         gradients = list(threads.map(one, (3, 5)))
@@ -83,7 +83,7 @@ def step_over(create: str) -> tuple[torch.Tensor, torch.Tensor]:
     before = rpc.rpc_sync("worker1", value, args=(parameter,)).clone()
     optimizer = DistributedOptimizer(optim.SGD, [parameter], lr=0.25)
     with dist_autograd.context() as context_id:
-        dist_autograd.backward(context_id, [parameter.to_here().sum()])
+        dist_autograd.backward(context_id, [parameter.to_here().sum()])  # type: ignore[attr-defined]
         optimizer.step(context_id)
     return before, rpc.rpc_sync("worker1", value, args=(parameter,))
 

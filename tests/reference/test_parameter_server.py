@@ -230,7 +230,12 @@ def test_a_server_that_never_comes_ends_its_workers_wait() -> None:
 def test_workers_compute_on_the_cases_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """The device is the case's; only a machine with CUDA can show more."""
     asked: list[Any] = []
-    monkeypatch.setattr(nn.Linear, "to", lambda self, *where: asked.append(where[0]) or self)
+
+    def to(self: nn.Linear, *where: Any) -> nn.Linear:
+        asked.append(where[0])
+        return self
+
+    monkeypatch.setattr(nn.Linear, "to", to)
     monkeypatch.setattr(parameter_server, "rpc_sync", lambda *args, **kwargs: None)
     Worker(Case(), "worker1")
     assert asked[-1] == "cpu"
@@ -257,15 +262,15 @@ class Asked(Future[Any]):
 
 def test_calls_that_come_too_early_are_answered_when_the_server_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """Erratum S1.8."""
-    published = Asked()
+    published, server = Asked(), object()
     monkeypatch.setattr(parameter_server, "global_ps_rref", published)
     with ThreadPoolExecutor(3) as threads:
         early = [threads.submit(parameter_server.get_parameter_server, 20.0) for _ in range(3)]
         for _ in early:
             assert published.waits.acquire(timeout=10)
-        published.set_result("the server")
-        assert [each.result(20) for each in early] == ["the server"] * 3
-    assert parameter_server.get_parameter_server(0.0) == "the server"
+        published.set_result(server)
+        assert [each.result(20) for each in early] == [server] * 3
+    assert parameter_server.get_parameter_server(0.0) is server
 
 
 def has_a_server() -> bool:

@@ -14,6 +14,7 @@ from reference import pipeline
 from reference.exact.exactness import NotExact
 from reference.outcome import Killed, Raised
 from reference.pipeline import WORKERS, Case, forward, make_shard, roles, train_locally
+from reference.rpc.shard import Shard
 from reference.trace import CaseError, compare
 from reference.training.vision import resnet50
 from reference.world import World
@@ -49,9 +50,9 @@ def test_mlp_equals_its_twin(world: World, num_split: int, dtype: str) -> None:
 def test_exact_cases_of_any_size_equal_their_twins(world: World, data: st.DataObject) -> None:
     """In exact arithmetic the number of micro-batches makes no difference."""
     batch = data.draw(st.integers(1, 16), "batch_size")
-    sizes = {"batch_size": batch, "width": data.draw(st.integers(1, 9), "width"), "seed": data.draw(st.integers(0, 99))}
-    depth = data.draw(st.integers(1, 2), "depth")
-    case = Case(**{**EXACT, **sizes, "depth": depth, "num_split": data.draw(st.integers(1, batch), "num_split")})
+    sizes: dict[str, Any] = {"batch_size": batch, "width": data.draw(st.integers(1, 9), "width")}
+    sizes |= {"seed": data.draw(st.integers(0, 99)), "depth": data.draw(st.integers(1, 2), "depth")}
+    case = Case(**{**EXACT, **sizes}, num_split=data.draw(st.integers(1, batch), "num_split"))
     try:
         whole = train_locally(replace(case, num_split=1))
     except NotExact:  # in one of some hundred of the largest cases a sum needs 54 bits or more
@@ -86,7 +87,7 @@ def test_shards_are_torchvisions_resnet50() -> None:
 @pytest.mark.long
 def test_training_lowers_the_loss() -> None:
     """The images are twice as large as elsewhere: from smaller ones the model learns more slowly."""
-    sizes = {"batch_size": 8, "image_w": 64, "image_h": 64, "num_classes": 1000}
+    sizes: dict[str, Any] = {"batch_size": 8, "image_w": 64, "image_h": 64, "num_classes": 1000}
     losses = run(Case(steps=6, num_split=2, record="ends", **sizes)).losses()
     assert losses[-1] < losses[0] / 2
 
@@ -120,7 +121,7 @@ class DeadlyShard(pipeline.SequentialShard):
         return kill_worker2(x_rref)
 
 
-def make_deadly_shard(case: Case, half: int) -> pipeline.Shard:
+def make_deadly_shard(case: Case, half: int) -> Shard:
     shard = make_shard(case, half)
     if half == 2:
         shard.__class__ = DeadlyShard
@@ -129,7 +130,7 @@ def make_deadly_shard(case: Case, half: int) -> pipeline.Shard:
 
 def plant_deadly_shard(role: str) -> None:
     """Runs in every role before RPC starts."""
-    pipeline.make_shard = make_deadly_shard  # type: ignore[assignment]
+    pipeline.make_shard = make_deadly_shard
 
 
 def test_a_worker_that_dies_ends_the_run() -> None:

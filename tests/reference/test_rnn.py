@@ -18,6 +18,7 @@ from reference.outcome import Outcome, Raised
 from reference.rnn import Case, EmbeddingTable, criterion, roles, train_locally
 from reference.trace import CaseError, Trace, compare
 from reference.training.data import Corpus, read_text
+from reference.training.rng import seeded
 from reference.world import World
 from tests.support.runs import against_twin, launch_and_wait, run, run_in
 
@@ -134,14 +135,13 @@ def shift_targets(role: str) -> None:
         data, target = right(self, *args)
         return data, target.roll(1, 0)
 
-    Corpus.batch = wrong  # type: ignore[method-assign]
+    Corpus.batch = wrong  # type: ignore[method-assign, assignment]
 
 
 def masks_of_another_step(role: str) -> None:
     """Draw the masks of another step, on ``ps`` only."""
-    right = reference.rnn.seeded
     if role == "ps":
-        reference.rnn.seeded = lambda seed, name: right(seed, f"{name}0")
+        reference.rnn.seeded = lambda seed, name: seeded(seed, f"{name}0")  # type: ignore[attr-defined]
 
 
 def forget_the_decoder(role: str) -> None:
@@ -195,7 +195,7 @@ def broken(self: EmbeddingTable, *args: object) -> torch.Tensor:
 
 
 def break_the_embedding(role: str) -> None:
-    EmbeddingTable.forward = broken  # type: ignore[method-assign]
+    EmbeddingTable.forward = broken  # type: ignore[method-assign, assignment]
 
 
 def without_ps(role: str) -> None:

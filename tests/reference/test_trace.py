@@ -517,14 +517,14 @@ def test_recorder_keeps_what_the_case_asks_for(record: str, wanted: list[str], f
     case = BasicsCase(steps=3 if from_case else 7, record=record)
     recorder = Recorder(case, {"w": torch.tensor([9.0])}, steps=None if from_case else 3)
     for step in range(3):
-        number = torch.tensor([float(step)])
-        recorder.step(step, {"l": number}, {"w": number + 20}, {"w": number + 10})
+        value = torch.tensor([float(step)])
+        recorder.step(step, {"l": value}, {"w": value + 20}, {"w": value + 10})
     trace = recorder.trace()
     assert list(trace.tensors) == [*wanted, "initial/w"]
     base = {"loss": 0, "gradient": 10, "parameter": 20}
     for name in wanted:
-        step, kind, _ = name.split("/")
-        assert trace.tensors[name].tolist() == [int(step) + base[kind]]
+        number, kind, _ = name.split("/")
+        assert trace.tensors[name].tolist() == [int(number) + base[kind]]
 
 
 @pytest.mark.parametrize(("record", "steps"), [("every", [0, 1, 2]), ("ends", [2])])

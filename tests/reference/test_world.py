@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from multiprocessing import Pipe, get_context
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -590,7 +591,7 @@ class TestProcesses:
         assert set(addresses) <= {"127.0.0.1", "::1"}
 
     def test_random_states_differ_by_role_and_repeat_by_name(self) -> None:
-        draws = []
+        draws: list[dict[str, Any]] = []
         for _ in range(2):
             with launch({"a": roles_plain.draw, "b": roles_plain.draw}) as world:
                 outcomes = world.wait()
@@ -624,7 +625,7 @@ class TestProcesses:
             {"roles": ["a"], "options": {"frob": 1, "init_method": "x"}},
             f"unknown RPC option 'frob', 'init_method', {KNOWN}",
         ),
-        ({"roles": Roles({"a": roles_plain.name}, {}, {"a": {7: 1}})}, f"unknown RPC option 7, {KNOWN}"),
+        ({"roles": Roles({"a": roles_plain.name}, {}, {"a": {7: 1}})}, f"unknown RPC option 7, {KNOWN}"),  # type: ignore[dict-item]
     ],
 )
 def test_bad_arguments_start_nothing(

@@ -169,8 +169,8 @@ class TestNestedCalls:
 
 def test_a_graceful_shutdown_loses_nothing_that_was_started(tmp_path: Path) -> None:
     """12 calls each: unawaited ones, ones whose result is not kept, and calls that these make."""
-    roles = {"a": partial(plays.start_and_leave, str(tmp_path), 12), "b": others.nothing, "c": others.nothing}
-    with launch(roles, deadline=30) as world:
+    start = partial(plays.start_and_leave, str(tmp_path), 12)
+    with launch({"a": start, "b": others.nothing, "c": others.nothing}, deadline=30) as world:
         outcomes = world.wait()
     assert outcomes == dict.fromkeys("abc", Returned(None))
     wanted = {f"{kind} {number}" for kind in ("call", "reference", "nested") for number in range(12)}

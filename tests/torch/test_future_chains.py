@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -53,7 +54,7 @@ class TestChains:
         assert last.text.count("ValueError: broken") == 1
 
 
-def opened(count: int) -> list[Future[int]]:
+def opened(count: int) -> list[Future[Any]]:
     return [Future() for _ in range(count)]
 
 

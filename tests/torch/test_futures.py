@@ -109,7 +109,7 @@ class TestCallbacks:
         ran: list[int] = []
         for number in range(6):
             add = future.then if number % 2 else future.add_done_callback
-            add(lambda _, number=number: ran.append(number))
+            add(lambda _, number=number: ran.append(number))  # type: ignore[misc]
         assert ran == []
         future.set_result(None)
         assert ran == list(range(6))
