@@ -27,8 +27,7 @@ from tests.formulas.agents import (
     probabilities,
     returns,
 )
-from tests.formulas.common import Tensors
-from tests.formulas.keeping import copies, kept
+from tests.formulas.common import Tensors, copies, recorded
 
 
 def trace(case: Any) -> Tensors:
@@ -54,7 +53,7 @@ def trace(case: Any) -> Tensors:
         found[f"{episode:04d}/loss/policy"] = torch.stack([each.detach() for each in losses]).sum()
         found[f"{episode:04d}/reward/episode"] = torch.tensor(length, dtype=torch.float64)
         found[f"{episode:04d}/reward/running"] = torch.tensor(running, dtype=torch.float64)
-    return kept(found, case.steps, case.record, ("loss", "reward", "steps/actions"))
+    return recorded(case, found, case.steps - 1, "steps/rewards", "steps/log_probs")
 
 
 def play(

@@ -23,8 +23,7 @@ from tests.formulas.agents import (
     probabilities,
     returns,
 )
-from tests.formulas.common import Tensors
-from tests.formulas.keeping import copies, kept
+from tests.formulas.common import Tensors, copies, recorded
 
 
 def trace(case: Any) -> Tensors:
@@ -50,7 +49,7 @@ def trace(case: Any) -> Tensors:
             found[f"{episode:04d}/actions/observer{number}"] = torch.tensor(actions)
             found[f"{episode:04d}/log_probs/observer{number}"] = torch.stack(logs).detach()
             found[f"{episode:04d}/rewards/observer{number}"] = torch.tensor(rewards, dtype=torch.float64)
-    return kept(found, case.steps, case.record, ("loss", "reward", "actions"))
+    return recorded(case, found, case.steps - 1, "rewards", "log_probs")
 
 
 Played = tuple[list[int], list[float], list[torch.Tensor]]
