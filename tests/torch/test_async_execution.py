@@ -34,14 +34,6 @@ class TestErrors:
         got = world.call("a", ask, plays.sets_exception, "b", later)
         assert (got.error, got.kind, repr(got.value)) == ("", "ValueError", "ValueError('set')")
 
-    @pytest.mark.xfail(strict=True, raises=AssertionError, reason="torch 2.13: set_exception arrives as a value")
-    @pytest.mark.parametrize("ask", [plays.call, plays.fetch], ids=["rpc_async", "remote"])
-    def test_an_exception_that_was_set_is_raised(self, world: World, ask: Any) -> None:
-        """This would be the right behaviour."""
-        got = world.call("a", ask, plays.sets_exception, "b", False)
-        assert "set" in got.text
-        assert got.error
-
     @pytest.mark.parametrize("ask", [plays.call, plays.fetch], ids=["rpc_async", "remote"])
     @pytest.mark.parametrize(
         ("function", "text"),

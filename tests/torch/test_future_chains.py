@@ -113,14 +113,6 @@ class TestFanIn:
         second.set_result(2)
         assert end(collected.wait).text == got.text
 
-    @pytest.mark.xfail(strict=True, raises=AssertionError, reason="torch 2.13: set_exception sets a value (PR 50983)")
-    def test_a_fan_in_of_a_set_exception_ends_at_once(self) -> None:
-        """The manual of `wait_all` promises that it exits early, whatever the error."""
-        first, second = opened(2)
-        collected = collect_all([first, second])
-        first.set_exception(ValueError("early"))
-        assert collected.done()
-
     @pytest.mark.parametrize("way", ["wait_all", "collect_all"])
     @pytest.mark.parametrize(
         ("calls", "wanted"),
