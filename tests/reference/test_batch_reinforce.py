@@ -300,12 +300,6 @@ def test_only_the_agent_has_one_thread() -> None:
     assert list(playing) == NAMES
 
 
-def test_the_defaults_are_the_tutorials_numbers() -> None:
-    case = Case()
-    assert (case.steps, case.n_steps, case.seed, case.gamma, case.lr) == (10, 500, 543, 1.0, 0.01)
-    assert (case.dropout, case.batch, case.env) == (0.6, True, "CartPole-v1")
-
-
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

@@ -64,11 +64,6 @@ def test_exact_cases_of_any_size_equal_their_twins(world: World, data: st.DataOb
     )  # -0.0 and 0.0 are equal here
 
 
-def test_an_exact_case_that_is_none_is_refused() -> None:
-    with pytest.raises(NotExact, match=r"^step 1: addmm of .* needs \d\d bits, and 53 are exact; wanted smaller sizes"):
-        train_locally(Case(**{**EXACT, "steps": 3, "depth": 3, "width": 8, "num_split": 8}))
-
-
 def test_shards_are_torchvisions_resnet50() -> None:
     """The same parameters give the same output, and both shards are initialised alike (S4.9)."""
     case = Case(num_split=1, **SMALL)
@@ -92,10 +87,8 @@ def test_training_lowers_the_loss() -> None:
     assert losses[-1] < losses[0] / 2
 
 
-def test_record_ends_leaves_out_gradients_and_steps_in_between() -> None:
-    trace = run(Case(**MLP, record="ends"))
-    assert against_twin(trace).equal
-    assert not [name for name in trace.tensors if "gradient" in name or name.startswith(("0000/p", "0001/p"))]
+def test_the_ends_equal_those_of_the_twin() -> None:
+    assert against_twin(run(Case(**MLP, record="ends"))).equal
 
 
 @pytest.mark.long
@@ -152,8 +145,6 @@ def test_a_worker_that_dies_ends_the_run() -> None:
             "num_split must be at most 8: batch norm needs two values, and images this small have one, got 16",
         ),
         ({**EXACT, "dtype": "float32"}, "dtype must be 'float64' in exact arithmetic, got 'float32'"),
-        ({**EXACT, "model": "resnet50"}, "model must be 'mlp' in exact arithmetic, got 'resnet50'"),
-        ({**EXACT, "lr": 0.1}, "lr must be a power of two in exact arithmetic, got 0.1"),
     ],
 )
 def test_impossible_cases_are_refused(values: dict[str, Any], message: str) -> None:
