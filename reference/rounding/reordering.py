@@ -29,7 +29,7 @@ _IN_NUMPY = {torch.float16, torch.float32, torch.float64}
 _SHORTER = {torch.float64: torch.float32}  # the next shorter dtype; bfloat16 for all others
 
 
-def reordered(train_locally: Callable[..., Trace], case: Case, run: Trace, seed: int) -> Trace:
+def reordered(train_locally: Callable[..., Trace], case: Case, run: Trace | None, seed: int) -> Trace:
     """The twin of a run, computed in the ``seed``-th other order."""
     with Reordered(seed):
         return train_locally(case, run)
@@ -76,7 +76,7 @@ class Reordered(TorchDispatchMode):
         self.seen.add(name)
         if name in SUMS:
             result = SUMS[name](self, func, *args, **kwargs)
-            self._move(result)
+            self.move(result)
             return result
         if self.rounding and name == "relu.default":
             args = (_decided(args[0], self.draws),)
@@ -84,7 +84,7 @@ class Reordered(TorchDispatchMode):
             args[0].copy_(_decided(args[0], self.draws))
         result = func(*args, **kwargs)
         if name in ROUNDED:
-            self._move(
+            self.move(
                 [args[0], args[2]] if result is None else result
             )  # a fused optimizer: parameters and their momentum
         elif name not in EXACT:
@@ -113,11 +113,11 @@ class Reordered(TorchDispatchMode):
         known = like.device.type == "cpu" and like.dtype in _IN_NUMPY
         return known and count > _PIECES and size <= _IN_TURN and self.coin()
 
-    def _move(self, result: Any) -> None:
+    def move(self, result: Any) -> None:
         """Move each element of one or several results by -1, 0 or 1 ULP."""
         if isinstance(result, list | tuple):
             for each in result:
-                self._move(each)
+                self.move(each)
         elif self.rounding and isinstance(result, torch.Tensor) and result.is_floating_point():
             _move(result, self.draws)
 

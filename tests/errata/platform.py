@@ -24,7 +24,7 @@ from tests.errata.listings import CANNOT, OLD, shows
 )
 def rendezvous_on_a_port_in_use() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
-        dist.TCPStore("localhost", other.getsockname()[1], 1, is_master=True)
+        dist.TCPStore("localhost", other.getsockname()[1], 1, is_master=True)  # type: ignore[attr-defined]
 
 
 @shows("0.8", raises=("TypeError", "expected np.ndarray (got tuple)"), here=True)
@@ -37,15 +37,15 @@ def state_of_a_reset() -> None:
 def four_values_of_a_step() -> None:
     env = gymnasium.make("CartPole-v1")
     env.reset()
-    _state, _reward, _done, _ = env.step(0)
+    _state, _reward, _done, _ = env.step(0)  # type: ignore[misc]
 
 
 @shows("0.11", raises=("DistStoreError", "wait timeout after 0ms, keys: /rpc_prefix_0/0/0"), here=True)
 def a_store_without_time() -> None:
     """Ask the store, as init_rpc leaves it with an rpc_timeout of 0, for a key that a peer has not written yet."""
-    store = dist.TCPStore("127.0.0.1", 0, 1, is_master=True)
+    store = dist.TCPStore("127.0.0.1", 0, 1, is_master=True)  # type: ignore[attr-defined]
     store.set_timeout(timedelta(seconds=0))
-    dist.PrefixStore("rpc_prefix_0/0", store).get("0")
+    dist.PrefixStore("rpc_prefix_0/0", store).get("0")  # type: ignore[attr-defined]
 
 
 @shows("0.12", raises=("AttributeError", f"{CANNOT} local object 'a_lambda_as_target.<locals>.<lambda>'"))

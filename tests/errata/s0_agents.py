@@ -33,7 +33,7 @@ class Agent:
 
     def select_action(self, state: Any) -> float:
         probs = self.policy(torch.as_tensor(state).float().unsqueeze(0))
-        return Categorical(probs).sample().item()
+        return Categorical(probs).sample().item()  # type: ignore[no-any-return]
 
     def report_reward(self, reward: float) -> None:
         pass

@@ -38,7 +38,8 @@ def name_of_the_backend() -> None:
 
 @shows("S1.3", raises=("TypeError", "init_rpc() got an unexpected keyword argument 'rpc_backend'"))
 def argument_for_the_backend() -> None:
-    rpc.init_rpc(name="ps", rank=0, world_size=1, rpc_backend=rpc.BackendType.TENSORPIPE)  # type: ignore[call-arg]
+    published = rpc.BackendType.TENSORPIPE  # type: ignore[attr-defined]
+    rpc.init_rpc(name="ps", rank=0, world_size=1, rpc_backend=published)  # type: ignore[call-arg]
 
 
 @shows("S1.4", gives=[0, 2], here=True)
@@ -145,7 +146,7 @@ def a_server_with_a_head_start() -> list[bool]:
     with tempfile.TemporaryDirectory() as folder:
         news = f"{folder}/news"
         os.mkfifo(news)
-        roles = {"ps": partial(tell, news), "worker1": partial(listen, news)}
+        roles: dict[str, Callable[[], object]] = {"ps": partial(tell, news), "worker1": partial(listen, news)}
         with launch(roles, before=partial(come_a_second_late, news)) as world:
             outcome = world.wait()["worker1"]
     assert isinstance(outcome, Returned), outcome
@@ -162,7 +163,7 @@ class ParameterServer:
                 parameter.zero_()
 
     @staticmethod
-    @rpc.functions.async_execution
+    @rpc.functions.async_execution  # type: ignore[untyped-decorator]
     def get_parameter_rrefs(ps_rref: RRef[Any]) -> Any:
         return [RRef(parameter) for parameter in ps_rref.local_value().model.parameters()]
 

@@ -31,7 +31,7 @@ class BatchUpdateParameterServer:
             p.grad = torch.zeros_like(p)
 
     @staticmethod
-    @rpc.functions.async_execution
+    @rpc.functions.async_execution  # type: ignore[untyped-decorator]
     def update_and_fetch_model(ps_rref: RRef[Any], grads: list[torch.Tensor]) -> Future:
         self = ps_rref.local_value()
         with self.lock:
@@ -114,7 +114,7 @@ def a_round_of_reports() -> list[bool]:
     update = BatchUpdateParameterServer.update_and_fetch_model
     futures = [rpc.rpc_async("ps", update, args=(ps_rref, gradient(1))) for _ in range(3)]
     torch.futures.wait_all(futures)
-    return rpc.rpc_sync("ps", held)
+    return rpc.rpc_sync("ps", held)  # type: ignore[no-any-return]
 
 
 @shows("S2.3", gives=[True, True, False], here=True)

@@ -161,7 +161,7 @@ class Agent:
         return states
 
     @staticmethod
-    @rpc.functions.async_execution
+    @rpc.functions.async_execution  # type: ignore[untyped-decorator]
     def select_action_batch(agent_rref: RRef[Any], ob_id: int, state: torch.Tensor) -> Future:
         self = agent_rref.local_value()
         self.states[ob_id].copy_(state)

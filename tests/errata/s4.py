@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -13,11 +14,9 @@ import torch.distributed.rpc as rpc
 from torch import nn
 from torch.distributed.rpc import RRef
 
-from reference.training import vision
+from reference.training.vision import Bottleneck
 from reference.world import launch
 from tests.errata.listings import execute, outcome_of, shows
-
-Bottleneck = vision.torchvision.models.resnet.Bottleneck
 
 
 @shows("S4.1", raises=("NameError", "name 'rpc' is not defined"), here=True)
@@ -128,7 +127,7 @@ class ResNetBase(nn.Module):
 
 class ResNetShard(ResNetBase):
     def __init__(self, device: str, *args: Any, **kwargs: Any) -> None:
-        super().__init__(None, 64, num_classes=1000, *args, **kwargs)  # noqa: B026 (as published)
+        super().__init__(None, 64, num_classes=1000, *args, **kwargs)  # type: ignore[misc]  # noqa: B026 (as published)
 
 
 @shows(
@@ -154,7 +153,7 @@ def width_of_the_last_convolutions() -> dict[str, float]:
 
 
 def relative_width(conv: nn.Conv2d) -> float:
-    return round(conv.weight.std().item() / (2 / conv.out_channels) ** 0.5, 1)
+    return round(conv.weight.std().item() / math.sqrt(2 / conv.out_channels), 1)
 
 
 @shows("S4.10", raises=("RuntimeError", "TypeError: cannot pickle '_thread.lock' object"))
@@ -169,12 +168,12 @@ def backward_of_micro_batches(together: bool) -> float:
     with dist_autograd.context() as context_id:
         losses = [shard.rpc_sync().forward(RRef(x)) for _ in range(2)]
         if together:
-            dist_autograd.backward(context_id, losses)
+            dist_autograd.backward(context_id, losses)  # type: ignore[attr-defined]
         else:
-            rpc._set_rpc_timeout(1)
+            rpc._set_rpc_timeout(1)  # type: ignore[attr-defined]
             for loss in losses:
-                dist_autograd.backward(context_id, [loss])
-        return dist_autograd.get_gradients(context_id)[x].item()
+                dist_autograd.backward(context_id, [loss])  # type: ignore[attr-defined]
+        return dist_autograd.get_gradients(context_id)[x].item()  # type: ignore[attr-defined]
 
 
 @shows(

@@ -93,7 +93,8 @@ def episode_draws(case: Any, own: torch.Generator) -> tuple[torch.Tensor, torch.
 
 def initial_parameters(case: Any) -> Tensors:
     """Two linear layers with 128 units between them, drawn in float32 whatever the dtype."""
-    with gymnasium.make(case.env, disable_env_checker=True) as env:
+    env: Any = gymnasium.make(case.env, disable_env_checker=True)
+    with env:
         inputs, actions = env.observation_space.shape[0], env.action_space.n
     with default_draws(case.seed, "policy"):
         layers = nn.ModuleDict({"affine1": nn.Linear(inputs, HIDDEN), "affine2": nn.Linear(HIDDEN, int(actions))})

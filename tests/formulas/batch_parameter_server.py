@@ -46,10 +46,9 @@ def convnet(case: Any) -> tuple[torch.nn.Module, Forward]:
 
 def resnet50(case: Any) -> tuple[torch.nn.Module, Forward]:
     """Take torchvision's own, by way of `reference.training.vision`, which imports it wherever that can be done."""
-    import reference.training.vision
+    from reference.training.vision import resnet50
 
-    model = reference.training.vision.torchvision.models.resnet50(num_classes=case.num_classes)
-    call = torch.func.functional_call
+    model, call = resnet50(num_classes=case.num_classes), torch.func.functional_call
     return model, lambda p, b, x: call(model, (p, b), (x,))
 
 

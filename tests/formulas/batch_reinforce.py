@@ -27,8 +27,7 @@ from tests.formulas.agents import (
     probabilities,
     returns,
 )
-from tests.formulas.common import Tensors
-from tests.formulas.keeping import copies, kept
+from tests.formulas.common import Tensors, copies, recorded
 
 
 def trace(case: Any) -> Tensors:
@@ -44,7 +43,7 @@ def trace(case: Any) -> Tensors:
         adam.zero_grad()
         for each in losses:
             each.backward()
-        gradients = {name: parameter.grad for name, parameter in parameters.items()}
+        gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
         adam.step()
         length = sum(len(of_one[0]) for of_one in starts) / case.observers
         running = 0.5 * length + 0.5 * running
@@ -54,7 +53,7 @@ def trace(case: Any) -> Tensors:
         found[f"{episode:04d}/loss/policy"] = torch.stack([each.detach() for each in losses]).sum()
         found[f"{episode:04d}/reward/episode"] = torch.tensor(length, dtype=torch.float64)
         found[f"{episode:04d}/reward/running"] = torch.tensor(running, dtype=torch.float64)
-    return kept(found, case.steps, case.record, ("loss", "reward", "steps/actions"))
+    return recorded(case, found, case.steps - 1, "steps/rewards", "steps/log_probs")
 
 
 def play(
@@ -64,7 +63,8 @@ def play(
 
     A part is what goes through the policy together: all observers with ``batch``, and otherwise each by itself.
     """
-    states, starts, all_actions, all_logs = [env.reset() for env in envs], [[[]] for _ in envs], [], []
+    states, all_actions, all_logs = [env.reset() for env in envs], [], []
+    starts: list[list[list[float]]] = [[[]] for _ in envs]
     for step in range(case.n_steps):
         seen = torch.stack([torch.from_numpy(state) for state in states]).to(getattr(torch, case.dtype))
         factors = torch.stack([each[step] for _, each in draws])
@@ -84,4 +84,4 @@ def play(
 
 
 def loss(case: Any, logs: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    return -(logs * weights / case.observers).sum()
+    return -(logs * weights / int(case.observers)).sum()

@@ -32,10 +32,15 @@ def default_draws(seed: int, name: str) -> Iterator[None]:
         yield
 
 
-def recorded(case: Any, tensors: Tensors, last: int) -> Tensors:
-    """Drop what ``record="ends"`` leaves out: gradients, and between the ends parameters and buffers."""
+def copies(named: Tensors, prefix: str) -> Tensors:
+    """Copy the tensors as they are now, under the names that a trace gives them."""
+    return {f"{prefix}/{name}": tensor.detach().clone() for name, tensor in named.items()}
+
+
+def recorded(case: Any, tensors: Tensors, last: int, *more: str) -> Tensors:
+    """Drop what ``record="ends"`` leaves out: ``more``, gradients, and between the ends parameters and buffers."""
     if case.record == "every":
         return tensors
-    between = {f"{step:04d}/{what}" for step in range(last + 1) for what in ("gradient", "buffer", "parameter")}
-    between -= {f"{last:04d}/parameter", f"{last:04d}/buffer"}
-    return {name: tensor for name, tensor in tensors.items() if "/".join(name.split("/")[:2]) not in between}
+    between = [f"{step:04d}/{kind}/" for step in range(last) for kind in ("parameter", "buffer")]
+    between += [f"{step:04d}/{kind}/" for step in range(last + 1) for kind in ("gradient", *more)]
+    return {name: tensor for name, tensor in tensors.items() if not f"{name}/".startswith(tuple(between))}

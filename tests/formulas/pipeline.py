@@ -24,8 +24,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import reference.training.vision  # imports torchvision, even beside a CPU build of torch
-from tests.formulas.common import Tensors, default_draws, draws
-from tests.formulas.keeping import copies, kept
+from tests.formulas.common import Tensors, copies, default_draws, draws, recorded
 
 Model = Callable[[torch.Tensor], torch.Tensor]
 
@@ -43,7 +42,7 @@ def trace(case: Any) -> Tensors:
                 p[name].sub_(gradient, alpha=case.lr)
         found |= copies(gradients, f"{step:04d}/gradient") | copies(p, f"{step:04d}/parameter")
         found |= copies(buffers, f"{step:04d}/buffer") | copies({"master": loss}, f"{step:04d}/loss")
-    return kept(found, case.steps, case.record)
+    return recorded(case, found, case.steps - 1)
 
 
 def sizes(images: int, parts: int) -> list[int]:
@@ -92,7 +91,7 @@ def mlp(case: Any) -> tuple[Tensors, Tensors, Model]:
 
 def resnet(case: Any) -> tuple[Tensors, Tensors, Model]:
     """torchvision's ResNet50: to its second layer of blocks on worker1, and from its third on worker2."""
-    model = reference.training.vision.torchvision.models.resnet50(num_classes=case.num_classes)
+    model = reference.training.vision.resnet50(num_classes=case.num_classes)
     halves = {
         1: {"seq.0": model.conv1, "seq.1": model.bn1, "seq.4": model.layer1, "seq.5": model.layer2},
         2: {"seq.0": model.layer3, "seq.1": model.layer4, "fc": model.fc},

@@ -23,8 +23,7 @@ from tests.formulas.agents import (
     probabilities,
     returns,
 )
-from tests.formulas.common import Tensors
-from tests.formulas.keeping import copies, kept
+from tests.formulas.common import Tensors, copies, recorded
 
 
 def trace(case: Any) -> Tensors:
@@ -38,7 +37,7 @@ def trace(case: Any) -> Tensors:
         adam.zero_grad()
         for each in losses:
             each.backward()
-        gradients = {name: parameter.grad for name, parameter in parameters.items()}
+        gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
         adam.step()
         worst = min(sum(rewards) for _, rewards, _ in played)
         running = 0.05 * worst + 0.95 * running
@@ -50,7 +49,7 @@ def trace(case: Any) -> Tensors:
             found[f"{episode:04d}/actions/observer{number}"] = torch.tensor(actions)
             found[f"{episode:04d}/log_probs/observer{number}"] = torch.stack(logs).detach()
             found[f"{episode:04d}/rewards/observer{number}"] = torch.tensor(rewards, dtype=torch.float64)
-    return kept(found, case.steps, case.record, ("loss", "reward", "actions"))
+    return recorded(case, found, case.steps - 1, "rewards", "log_probs")
 
 
 Played = tuple[list[int], list[float], list[torch.Tensor]]
@@ -59,7 +58,7 @@ Played = tuple[list[int], list[float], list[torch.Tensor]]
 def play(case: Any, parameters: Tensors, env: Any, own: torch.Generator) -> Played:
     """One observer's actions, rewards and log-probabilities: one start of its environment, or ``n_steps`` steps."""
     uniforms, factors = episode_draws(case, own)
-    actions, rewards, logs, state, over = [], [], [], env.reset(), False
+    actions, rewards, logs, state, over = list[int](), [], [], env.reset(), False
     while len(actions) < case.n_steps and not over:
         seen = torch.from_numpy(state).to(factors.dtype)[None]
         probs = probabilities(parameters, seen, factors[len(actions)])[0]

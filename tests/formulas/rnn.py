@@ -24,8 +24,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from tests.formulas.common import Tensors, default_draws, draws
-from tests.formulas.keeping import copies, kept
+from tests.formulas.common import Tensors, copies, default_draws, draws, recorded
 
 Drop = Callable[[torch.Tensor], torch.Tensor]
 
@@ -50,7 +49,7 @@ def trace(case: Any) -> Tensors:
                 p[name].sub_(gradient, alpha=case.lr)
         found |= copies(gradients, f"{step:04d}/gradient") | copies(p, f"{step:04d}/parameter")
         found |= copies({"trainer": loss}, f"{step:04d}/loss")
-    return kept(found, case.steps, case.record)
+    return recorded(case, found, case.steps - 1)
 
 
 def initial_parameters(case: Any, ntoken: int) -> Tensors:
@@ -96,7 +95,7 @@ def forward(
 
 def dropout(case: Any, part: str, step: int) -> Drop:
     """A value stays with probability 1 - dropout, and is then divided by it; a new mask at each use."""
-    own, stays = draws(case.seed, f"{part}/{step}"), 1 - case.dropout
+    own, stays = draws(case.seed, f"{part}/{step}"), 1 - float(case.dropout)
 
     def drop(values: torch.Tensor) -> torch.Tensor:
         if stays in (0, 1):

@@ -26,7 +26,7 @@ from reference.world.bounded_shutdown import READY, STAGES, ShutdownBarrier
 from tests.support import roles_bounded_shutdown as roles
 from tests.support import roles_rrefs
 from tests.support import roles_shutdown as plays
-from tests.support.idle import AT_ONCE, GONE, idle, kill, of
+from tests.support.idle import AT_ONCE, GONE, idle, kill, of, several
 from tests.support.roles_plain import kill_oneself
 
 pytestmark = pytest.mark.usefixtures("forkserver")
@@ -51,7 +51,7 @@ def starts_again(world: World, *names: str, place: str = "") -> None:
 @pytest.fixture
 def held_store() -> Iterator[str]:
     """A store that outlives worlds, as torchrun holds it, and the rendezvous there."""
-    store = torch.distributed.TCPStore("localhost", 0, is_master=True, wait_for_workers=False, use_libuv=False)
+    store = torch.distributed.TCPStore("localhost", 0, is_master=True, wait_for_workers=False, use_libuv=False)  # type: ignore[attr-defined]
     yield f"tcp://localhost:{store.port}"
     del store
 
@@ -97,8 +97,7 @@ class TestHealthy:
     def test_a_second_thread_is_refused_while_the_first_waits(self) -> None:
         with idle("ab") as world:
             ended = world.run({"a": partial(roles.end_twice_at_once, "b"), "b": roles.end_when_told})
-            assert isinstance(ended["a"], Returned)
-            first, second = ended["a"].value  # type: ignore[misc]
+            first, second = several(ended, "a")
             assert (first.text, of(ended, "b").text) == ("", "")
             assert (second.error, "another thread" in second.text) == ("WorldError", True)
 
@@ -112,8 +111,7 @@ class TestHealthy:
                     "c": roles.end,
                 }
             )
-            assert isinstance(ended["a"], Returned)
-            before, leader = ended["a"].value  # type: ignore[misc]
+            before, leader = several(ended, "a")
             assert (before, world.call("a", plays.executed)) == ([], list(range(8)))
             assert [leader.text, of(ended, "b").text, of(ended, "c").text] == ["", "", ""]
 
@@ -121,8 +119,7 @@ class TestHealthy:
         with idle("ab") as world:
             assert world.call("a", roles.open_calls_while_watching, "b") == 1
             ended = world.run({"a": roles.end_and_open_gate_later, "b": partial(roles.send_and_get_answers, "a", 8)})
-            assert isinstance(ended["b"], Returned)
-            caller, answers = ended["b"].value  # type: ignore[misc]
+            caller, answers = several(ended, "b")
             assert (of(ended, "a").text, caller.text, answers) == ("", "", list(range(8)))
 
     def test_no_rref_is_left_and_a_run_under_faults_sees_the_shutdown(self, tmp_path: Path) -> None:

@@ -51,19 +51,8 @@ def test_a_file_is_read_byte_by_byte(tmp_path: Path) -> None:
     assert read_text(str(tmp_path / "text")) == b"\x00\xff"
 
 
-@pytest.mark.parametrize(("path", "said"), [("/dev/zero", "not a plain file"), (".", "Is a directory")])
-def test_what_is_no_plain_file_is_refused(path: str, said: str) -> None:
-    with pytest.raises(OSError, match=said):
-        read_text(path)
-
-
 def test_a_text_that_is_too_long_is_refused(tmp_path: Path) -> None:
     with (tmp_path / "text").open("wb") as file:
         file.truncate(LONGEST + 1)
     with pytest.raises(OSError, match=f"it has more than {LONGEST} bytes"):
         read_text(str(tmp_path / "text"))
-
-
-def test_a_missing_file_is_the_systems_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        read_text(str(tmp_path / "none"))

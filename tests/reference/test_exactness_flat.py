@@ -30,7 +30,10 @@ FORMS: dict[str, Callable[..., list[str]]] = {
     "dist_autograd": flat.contexts,
 }
 # The order of events that each form takes.
-ORDERED = {"parameter_server": {"staleness": 0}, "batch_parameter_server": {"accumulation": "rank"}}
+ORDERED: dict[str, dict[str, Any]] = {
+    "parameter_server": {"staleness": 0},
+    "batch_parameter_server": {"accumulation": "rank"},
+}
 
 
 def tensor(*numbers: float) -> torch.Tensor:

@@ -43,10 +43,10 @@ class Watched(Reordered):
         super().__init__(0)
         self.rounded: set[torch.dtype] = set()
 
-    def _move(self, result: Any) -> None:
+    def move(self, result: Any) -> None:
         if isinstance(result, torch.Tensor) and result.is_floating_point() and (result.bfloat16() != result).any():
             self.rounded.add(result.dtype)
-        super()._move(result)
+        super().move(result)
 
 
 class Outside(TorchDispatchMode):

@@ -25,7 +25,7 @@ from reference import load
 
 few = settings(max_examples=max(1, settings().max_examples * 12 // 100))  # of 100 that a profile asks for
 
-MKLDNN: bool = torch._C._get_mkldnn_enabled()  # type: ignore[attr-defined]
+MKLDNN: bool = torch._C._get_mkldnn_enabled()
 
 # A text other than the shipped one, and so short that a batch goes on at its beginning.
 SHORT = str(Path(__file__).parents[1] / "formulas" / "__init__.py")
@@ -123,13 +123,11 @@ def compare(tutorial: str, numbers: Mapping[str, Any]) -> Mapping[str, torch.Ten
     twin, formula = load(tutorial), import_module(f"tests.formulas.{tutorial}")
     case = twin.Case(**numbers)
     with plain_kernels(lstm=tutorial == "rnn"):
-        got = twin.train_locally(case).tensors
+        got: Mapping[str, torch.Tensor] = twin.train_locally(case).tensors
         wanted = formula.trace(SimpleNamespace(**asdict(case)))
     assert sorted(got) == sorted(wanted)
     for name in sorted(got):
-        torch.testing.assert_close(
-            got[name], wanted[name], rtol=0, atol=0, msg=lambda text, name=name: f"{name}: {text}"
-        )
+        torch.testing.assert_close(got[name], wanted[name], rtol=0, atol=0, msg=f"{name}: {{}}".format)
     return got
 
 
@@ -163,7 +161,7 @@ _LR = st.floats(0, 1)
 
 
 @st.composite
-def _episodes(draw: st.DrawFn, **more: st.SearchStrategy[Any]) -> dict[str, Any]:
+def _episodes(draw: st.DrawFn, /, **more: st.SearchStrategy[Any]) -> dict[str, Any]:
     """At most 60 steps in all, more than most starts of a pole last."""
     observers = draw(st.integers(1, 3))
     sizes = {"observers": st.just(observers), "n_steps": st.integers(1, 60 // observers)}
@@ -179,8 +177,8 @@ def _halves(draw: st.DrawFn) -> dict[str, Any]:
     """An mlp, natural or so small that it is exact."""
     batch = draw(st.integers(1, 6))
     sizes = {name: st.integers(1, 3) for name in ("image_w", "image_h", "depth", "width")}
-    sizes |= {"num_classes": st.integers(2, 4), "num_split": st.integers(1, batch), "lr": _LR}
-    numbers = {"model": "mlp", "batch_size": batch, **draw(st.fixed_dictionaries({**_ANY, **sizes}))}
+    sizes |= {"num_classes": st.integers(2, 4), "num_split": st.integers(1, batch)}
+    numbers = {"model": "mlp", "batch_size": batch, **draw(st.fixed_dictionaries({**_ANY, **sizes, "lr": _LR}))}
     if draw(st.booleans()):
         numbers |= {**_EXACT, "lr": draw(st.sampled_from((1.0, 0.5, 0.125))), "steps": draw(st.integers(1, 2))}
     return numbers

@@ -58,7 +58,7 @@ def events(case: Any) -> Tensors:
 def assert_formula(case: Case) -> Mapping[str, torch.Tensor]:
     """Compare the twin's trace with the formula's (names, dtypes, shapes and numbers), and return it."""
     given = events(case)
-    got = load(case.tutorial()).train_locally(case, Trace(case, given)).tensors
+    got: Mapping[str, torch.Tensor] = load(case.tutorial()).train_locally(case, Trace(case, given)).tensors
     wanted = import_module(f"tests.formulas.{case.tutorial()}").trace(case, given)
     assert list(got) == sorted(wanted)
     for name, tensor in got.items():
@@ -77,7 +77,7 @@ _BAGS: dict[str, Any] = {"rows": 6, "dim": 3, "hidden": 4, "num_classes": 3, "ba
 # Rows named "crowd" have more than 128 roles; with those of bags the votes for two classes lie about 128, and 256.
 _SIDES: dict[str, Any] = {"image_w": 25, "image_h": 29, "num_classes": 300, "batch_size": 11}
 _MANY: dict[str, Any] = {"steps": 12, "trainers": 11, "momentum": 1.25}
-_MANY_BAGS = {"rows": 250, "dim": 70, "hidden": 13, "num_classes": 300, "batch_size": 11, "bag": 12}
+_MANY_BAGS: dict[str, Any] = {"rows": 250, "dim": 70, "hidden": 13, "num_classes": 300, "batch_size": 11, "bag": 12}
 
 _ROWS: dict[str, Case] = {
     "rpc_basics": rpc_basics.Case(steps=2),

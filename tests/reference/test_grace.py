@@ -152,6 +152,11 @@ class Role:
         self.sent += message
 
 
+def joining() -> tuple[Grace, Any]:
+    """A grace of ten seconds, and a role for it."""
+    return Grace(10), Role("a", Phase.JOINING)
+
+
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """``now`` is what the time is."""
@@ -162,7 +167,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 def test_roles_that_were_held_up_with_their_launcher_have_time_to_answer(clock: SimpleNamespace) -> None:
     """Such as by a container that was frozen."""
-    grace, role = Grace(10), Role("a", Phase.JOINING)
+    grace, role = joining()
     assert grace.given_up([role], ended=False) == []
     assert grace.due == 5
     clock.now = 1000
@@ -173,7 +178,7 @@ def test_roles_that_were_held_up_with_their_launcher_have_time_to_answer(clock: 
 
 
 def test_a_time_that_passes_after_a_look_is_not_forgotten(clock: SimpleNamespace) -> None:
-    grace, role = Grace(10), Role("a", Phase.JOINING)
+    grace, role = joining()
     grace.given_up([role], ended=False)
     clock.now = 5.1
     assert grace.due == 5
@@ -185,7 +190,8 @@ def test_a_role_that_a_debugger_has_is_not_given_up() -> None:
         assert traced.stdout is not None
         if traced.stdout.readline() != b"0\n":
             pytest.skip("the kernel lets nobody debug here")
-        grace, roles = Grace(1e-9), [Role("a", Phase.TOLD, traced.pid), Role("b", Phase.JOINING)]
+        roles: list[Any] = [Role("a", Phase.TOLD, traced.pid), Role("b", Phase.JOINING)]
+        grace = Grace(1e-9)
         found = [[role.name for role, _ in grace.given_up(roles, ended=True)] for _ in range(9)]
         roles[0].phase = Phase.JOINING  # for which the other one may wait
         found += [[role.name for role, _ in grace.given_up(roles, ended=True)] for _ in range(9)]

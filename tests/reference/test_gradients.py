@@ -20,7 +20,7 @@ def test_gradients_are_added_in_the_order_of_the_losses(made: tuple[int, ...]) -
     backward_in_order([graphs[index] for index in (0, 2, 1)])
     assert weight.grad is not None
     assert weight.grad.item() == 1.0
-    weight.grad = None
+    weight.grad.zero_()
     backward_in_order([weight * factor for factor in FACTORS])
     assert weight.grad.item() == 0.0
 

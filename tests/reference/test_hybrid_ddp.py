@@ -114,9 +114,8 @@ def test_training_lowers_the_loss() -> None:
 
 def sum_on_ps(role: str) -> None:
     """The table's gradients are added and not averaged."""
-    right = hybrid_ddp.mean
     if role == "ps":
-        hybrid_ddp.mean = lambda gradients: right(gradients) * len(gradients)
+        hybrid_ddp.mean = lambda gradients: ddp.mean(gradients) * len(gradients)  # type: ignore[attr-defined]
 
 
 def sum_in_ddp(role: str) -> None:
@@ -140,7 +139,7 @@ class NoDdp(nn.Module):
 
 
 def without_ddp(role: str) -> None:
-    hybrid_ddp.DistributedDataParallel = NoDdp  # type: ignore[assignment, misc]
+    hybrid_ddp.DistributedDataParallel = NoDdp  # type: ignore[assignment, attr-defined]
 
 
 def one_batch_for_all(role: str) -> None:
@@ -168,7 +167,7 @@ def test_planted_bugs_are_caught(bug: Callable[[str], None], first: str) -> None
 
 def in_its_second_loss(happen: Callable[[], object]) -> None:
     """Call ``happen`` in trainer2's second step, when the others wait for it in a collective."""
-    right, calls = hybrid_ddp.loss_of, []
+    right, calls = hybrid_ddp.loss_of, list[None]()
 
     def wrong(*args: Any) -> torch.Tensor:
         calls.append(None)
@@ -176,7 +175,7 @@ def in_its_second_loss(happen: Callable[[], object]) -> None:
             happen()
         return right(*args)
 
-    hybrid_ddp.loss_of = wrong
+    hybrid_ddp.loss_of = wrong  # type: ignore[assignment]
 
 
 def stumble() -> None:
@@ -250,8 +249,9 @@ def test_a_stopped_trainer_is_named() -> None:
 @pytest.mark.parametrize("trainers", [1, 2])
 def test_zeros_keep_their_sign(trainers: int) -> None:
     """A batch's hidden unit is dead: its weights' gradients are -0.0 under DDP's allreduce, and in the twin."""
-    sizes = {"rows": 2, "dim": 2, "hidden": 2, "num_classes": 2, "batch_size": 1, "bag": 1, "steps": 1, "lr": 0.5}
-    case = Case(trainers=trainers, accumulation="allreduce", arithmetic="exact", dtype="float64", timeout=20, **sizes)
+    sizes: dict[str, Any] = {"rows": 2, "dim": 2, "hidden": 2, "num_classes": 2, "batch_size": 1, "bag": 1}
+    exact: dict[str, Any] = {"arithmetic": "exact", "dtype": "float64", "lr": 0.5}
+    case = Case(**sizes, **exact, trainers=trainers, accumulation="allreduce", steps=1, timeout=20)
     trace, twin = run(case), train_locally(case)
     for name, tensor in twin.tensors.items():
         assert ulps(trace.tensors[name], tensor) == 0, name

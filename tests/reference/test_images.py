@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -17,8 +18,8 @@ class Sample(ExactableCase):
     """A case without fields of its own."""
 
 
-def drawn(name: str = "a", **fields: object) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    return list(random_images(Sample(**{"steps": 3, **fields}), name, SHAPE, 7))
+def drawn(name: str = "a", steps: int = 3, **fields: Any) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    return list(random_images(Sample(steps=steps, **fields), name, SHAPE, 7))
 
 
 def test_every_step_has_other_images_and_the_same_labels() -> None:

@@ -89,7 +89,12 @@ def test_a_signal_that_another_thread_takes_waits_for_what_is_held() -> None:
     """A thread of torch or numpy may take it, because it has not blocked it."""
     interrupts.listen()
     now, seen = threading.Event(), list[str]()
-    other = threading.Thread(target=lambda: now.wait(10) and signal.raise_signal(signal.SIGTERM))
+
+    def raise_it() -> None:
+        if now.wait(10):
+            signal.raise_signal(signal.SIGTERM)
+
+    other = threading.Thread(target=raise_it)
     other.start()
 
     def take() -> None:
@@ -171,7 +176,7 @@ def first_import(package: str, place: Path, **how: Any) -> Iterator[subprocess.P
     """Start ``python -m package list --help``, and yield its process while it waits in its first import."""
     (place / "sitecustomize.py").write_text(WAITS)
     command, root = [sys.executable, "-m", package, "list", "--help"], str(Path(__file__).parents[2])
-    streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     variables = {**os.environ, "PYTHONPATH": str(place)}
     with subprocess.Popen(command, cwd=root, env=variables, **streams, **how) as process:
         try:

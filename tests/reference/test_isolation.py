@@ -21,7 +21,8 @@ from faults.run.runs import of_tutorial
 from reference.cli import main, run_command, table_command
 from reference.outcome import Raised, WorldError
 from reference.rpc.traffic import traffic
-from reference.system import isolated_network, network_namespace
+from reference.system import network_namespace
+from reference.system.isolated_network import Network, network
 from reference.verify import quick, verify
 from reference.world import World, launch
 from tests.support import required
@@ -44,7 +45,7 @@ pytestmark = pytest.mark.usefixtures("forkserver")
 
 def require() -> None:
     """Skip where the kernel does not allow it, or fail (`required`)."""
-    required.require(isolated_network.network().lacking)
+    required.require(network().lacking)
 
 
 def test_a_stranger_who_finds_a_roles_port_runs_code_in_it() -> None:
@@ -117,20 +118,26 @@ def test_isolated_is_true_or_false(wanted: Any, tmp_path: Path) -> None:
 
 
 def test_where_isolation_is_not_allowed_the_world_is_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`World.isolated` is False, and `Network.lacking` has the reason."""
-    monkeypatch.setattr(isolated_network, "_made", None)
-    monkeypatch.setenv(isolated_network.VARIABLE, "0")
+    """`World.isolated` is False."""
+    monkeypatch.setattr("reference.world.launcher.network", lambda: Network(lacking="not allowed"))
     with launch(["a", "b"], isolated=True) as world:
         assert not world.isolated
         assert world.call("a", name_of, "b") == "b"
         assert reaches(ports_of(world.pids["a"])[0])
-    assert isolated_network.network().lacking == "REFERENCE_ISOLATED is 0"
+
+
+def test_a_variable_turns_isolation_off() -> None:
+    """`Network.lacking` has the reason."""
+    program = "from reference.system.isolated_network import network; print(network())"
+    variables = {**os.environ, "REFERENCE_ISOLATED": "0"}
+    told = subprocess.check_output([sys.executable, "-c", program], cwd=ROOT, env=variables, text=True, timeout=30)
+    assert told == "Network(descriptors=(), lacking='REFERENCE_ISOLATED is 0')\n"
 
 
 def test_a_role_that_cannot_enter_its_network_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """It fails instead of playing outside."""
     with Path("/dev/null").open() as no_namespace:
-        monkeypatch.setattr(isolated_network, "_made", isolated_network.Network((no_namespace.fileno(),)))
+        monkeypatch.setattr("reference.world.launcher.network", lambda: Network((no_namespace.fileno(),)))
         with launch({"a": plays.network}, isolated=True) as world:
             outcome = world.wait()["a"]
     assert isinstance(outcome, Raised)
@@ -205,8 +212,7 @@ def test_a_script_with_threads_cannot_be_isolated_without_privileges() -> None:
 def unprivileged() -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     """Launch without privileges, and return the output about the world."""
     command = [*UNPRIVILEGED, sys.executable, "-m", "tests.support.isolated_launcher"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=ROOT, text=True, **pipes) as process:  # type: ignore[call-overload]
+    with subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         try:
             yield process, json.loads(process.stdout.readline())

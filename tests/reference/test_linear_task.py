@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -16,8 +17,8 @@ class Sample(ExactableCase):
     """A case without fields of its own."""
 
 
-def drawn(name: str = "a", **fields: object) -> list[Batch]:
-    return list(linear_batches(Sample(**{"steps": 3, **fields}), name, 6, 4, 2))
+def drawn(name: str = "a", steps: int = 3, **fields: Any) -> list[Batch]:
+    return list(linear_batches(Sample(steps=steps, **fields), name, 6, 4, 2))
 
 
 def normal(name: str, *shape: int) -> torch.Tensor:

@@ -18,7 +18,12 @@ from reference.world.supervisor import Supervisor
 
 def test_a_wait_ends_when_its_question_is_answered_with_yes() -> None:
     asked: list[float] = []
-    assert wait_until(lambda step: asked.append(step) or len(asked) == 3)
+
+    def answer(step: float) -> bool:
+        asked.append(step)
+        return len(asked) == 3
+
+    assert wait_until(answer)
     assert asked == [STEP] * 3
 
 
@@ -45,18 +50,6 @@ def test_the_result_or_the_exception_of_a_future_is_returned() -> None:
     bad.cancel()
     with pytest.raises(CancelledError):
         result_of(bad)
-
-
-class Waits(threading.Event):
-    """An event that tells when somebody waits for it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.begun = threading.Event()
-
-    def wait(self, timeout: float | None = None) -> bool:
-        self.begun.set()
-        return super().wait(timeout)
 
 
 @contextmanager
@@ -94,8 +87,13 @@ def test_a_wait_for_a_future_ends_with_a_signal_that_another_thread_takes(monkey
         result_of(future)
 
 
-def test_a_wait_for_a_world_ends_with_a_signal_that_another_thread_takes() -> None:
-    supervisor, done = Supervisor({}, None, 1.0), Waits()
-    supervisor._done = done
-    with interrupt(done.begun, supervisor.start):
+def test_a_wait_for_a_world_ends_with_a_signal_that_another_thread_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    supervisor, begun = Supervisor({}, None, 1.0), threading.Event()
+
+    def told(is_done: Callable[[float], bool]) -> object:
+        begun.set()
+        return wait_until(is_done)
+
+    monkeypatch.setattr("reference.world.supervisor.wait_until", told)
+    with interrupt(begun, supervisor.start):
         supervisor.wait()

@@ -35,7 +35,7 @@ def batch_server(case: batch_parameter_server.Case, **wrong: Any) -> Trace:
     return numpy_batch_server.train(case, initial(batch_parameter_server.train_locally(one)), **wrong)
 
 
-FORMS = {SERVER: server, MLP: batch_server, CONVNET: batch_server}
+FORMS: dict[Any, Callable[..., Trace]] = {SERVER: server, MLP: batch_server, CONVNET: batch_server}
 TWINS: dict[Any, Callable[..., Trace]] = {
     case: parameter_server.train_locally if case is SERVER else batch_parameter_server.train_locally for case in FORMS
 }
@@ -227,8 +227,9 @@ WRONG_AGENTS: dict[str, Callable[[Array, Any], Array]] = {
 
 @pytest.mark.parametrize("wrong", WRONG_AGENTS)
 def test_a_wrong_agent_is_outside(wrong: str) -> None:
-    run = numpy_agent.train(replace(AGENT, gamma=0.99), normalized=WRONG_AGENTS[wrong])
-    got = rounding_bound(run, *twins_for(reinforce.train_locally(run.case, run), run, reinforce.train_locally))
+    case = replace(AGENT, gamma=0.99)
+    run = numpy_agent.train(case, normalized=WRONG_AGENTS[wrong])
+    got = rounding_bound(run, *twins_for(reinforce.train_locally(case, run), run, reinforce.train_locally))
     assert not got.holds
     assert got.worst[1] > FAR, got.worst
 

@@ -14,6 +14,7 @@ from reference import pipeline
 from reference.exact.exactness import NotExact
 from reference.outcome import Killed, Raised
 from reference.pipeline import WORKERS, Case, forward, make_shard, roles, train_locally
+from reference.rpc.shard import Shard
 from reference.trace import CaseError, compare
 from reference.training.vision import resnet50
 from reference.world import World
@@ -49,9 +50,9 @@ def test_mlp_equals_its_twin(world: World, num_split: int, dtype: str) -> None:
 def test_exact_cases_of_any_size_equal_their_twins(world: World, data: st.DataObject) -> None:
     """In exact arithmetic the number of micro-batches makes no difference."""
     batch = data.draw(st.integers(1, 16), "batch_size")
-    sizes = {"batch_size": batch, "width": data.draw(st.integers(1, 9), "width"), "seed": data.draw(st.integers(0, 99))}
-    depth = data.draw(st.integers(1, 2), "depth")
-    case = Case(**{**EXACT, **sizes, "depth": depth, "num_split": data.draw(st.integers(1, batch), "num_split")})
+    sizes: dict[str, Any] = {"batch_size": batch, "width": data.draw(st.integers(1, 9), "width")}
+    sizes |= {"seed": data.draw(st.integers(0, 99)), "depth": data.draw(st.integers(1, 2), "depth")}
+    case = Case(**{**EXACT, **sizes}, num_split=data.draw(st.integers(1, batch), "num_split"))
     try:
         whole = train_locally(replace(case, num_split=1))
     except NotExact:  # in one of some hundred of the largest cases a sum needs 54 bits or more
@@ -61,11 +62,6 @@ def test_exact_cases_of_any_size_equal_their_twins(world: World, data: st.DataOb
     assert all(
         torch.equal(trace.tensors[name], tensor) for name, tensor in whole.tensors.items()
     )  # -0.0 and 0.0 are equal here
-
-
-def test_an_exact_case_that_is_none_is_refused() -> None:
-    with pytest.raises(NotExact, match=r"^step 1: addmm of .* needs \d\d bits, and 53 are exact; wanted smaller sizes"):
-        train_locally(Case(**{**EXACT, "steps": 3, "depth": 3, "width": 8, "num_split": 8}))
 
 
 def test_shards_are_torchvisions_resnet50() -> None:
@@ -86,15 +82,13 @@ def test_shards_are_torchvisions_resnet50() -> None:
 @pytest.mark.long
 def test_training_lowers_the_loss() -> None:
     """The images are twice as large as elsewhere: from smaller ones the model learns more slowly."""
-    sizes = {"batch_size": 8, "image_w": 64, "image_h": 64, "num_classes": 1000}
+    sizes: dict[str, Any] = {"batch_size": 8, "image_w": 64, "image_h": 64, "num_classes": 1000}
     losses = run(Case(steps=6, num_split=2, record="ends", **sizes)).losses()
     assert losses[-1] < losses[0] / 2
 
 
-def test_record_ends_leaves_out_gradients_and_steps_in_between() -> None:
-    trace = run(Case(**MLP, record="ends"))
-    assert against_twin(trace).equal
-    assert not [name for name in trace.tensors if "gradient" in name or name.startswith(("0000/p", "0001/p"))]
+def test_the_ends_equal_those_of_the_twin() -> None:
+    assert against_twin(run(Case(**MLP, record="ends"))).equal
 
 
 @pytest.mark.long
@@ -120,7 +114,7 @@ class DeadlyShard(pipeline.SequentialShard):
         return kill_worker2(x_rref)
 
 
-def make_deadly_shard(case: Case, half: int) -> pipeline.Shard:
+def make_deadly_shard(case: Case, half: int) -> Shard:
     shard = make_shard(case, half)
     if half == 2:
         shard.__class__ = DeadlyShard
@@ -129,7 +123,7 @@ def make_deadly_shard(case: Case, half: int) -> pipeline.Shard:
 
 def plant_deadly_shard(role: str) -> None:
     """Runs in every role before RPC starts."""
-    pipeline.make_shard = make_deadly_shard  # type: ignore[assignment]
+    pipeline.make_shard = make_deadly_shard
 
 
 def test_a_worker_that_dies_ends_the_run() -> None:
@@ -151,8 +145,6 @@ def test_a_worker_that_dies_ends_the_run() -> None:
             "num_split must be at most 8: batch norm needs two values, and images this small have one, got 16",
         ),
         ({**EXACT, "dtype": "float32"}, "dtype must be 'float64' in exact arithmetic, got 'float32'"),
-        ({**EXACT, "model": "resnet50"}, "model must be 'mlp' in exact arithmetic, got 'resnet50'"),
-        ({**EXACT, "lr": 0.1}, "lr must be a power of two in exact arithmetic, got 0.1"),
     ],
 )
 def test_impossible_cases_are_refused(values: dict[str, Any], message: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from faults.plan import Plan
 from faults.run.runs import prepared
-from faults.testing.running_test import RunningTest, _keep, place_for
+from faults.testing.running_test import RunningTest, place_for, tell
 from reference.system.temporary_folders import make_private
 from reference.world import launch
 from tests.support.roles_plain import name
@@ -67,8 +67,10 @@ def test_a_failed_test_that_cannot_be_kept_says_why(tmp_path: Path) -> None:
     (tmp_path / "file\x1b").touch()
     option = SimpleNamespace(faults_keep=str(tmp_path / "file\x1b"))
     item: Any = SimpleNamespace(config=SimpleNamespace(option=option), nodeid="test_it.py::test")
-    text = _keep(RunningTest(), item, over=False)
-    assert text.startswith("nothing: [Errno 17] File exists: ")
+    report: Any = SimpleNamespace(when="call", sections=[])
+    tell(item, RunningTest(), report)
+    ((title, text),) = report.sections
+    assert (title, text[:33]) == ("faults: kept", "nothing: [Errno 17] File exists: ")
     assert text.isprintable()
 
 

@@ -42,14 +42,15 @@ def test_a_1x1_convolution_mixes_channels_and_skips_by_its_stride() -> None:
 
 def test_convolutions_have_the_deviation_of_kaimings_rule() -> None:
     """A normal distribution, its deviation the root of 2 over output channels times the kernel's area."""
-    module = nn.Sequential(nn.Conv2d(3, 8, kernel_size=5), nn.Linear(4, 4), nn.BatchNorm2d(8))
+    convolution = nn.Conv2d(3, 8, kernel_size=5)
+    module = nn.Sequential(convolution, nn.Linear(4, 4), nn.BatchNorm2d(8))
     others = [tensor.clone() for name, tensor in module.state_dict().items() if name != "0.weight"]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
         initialise(module)
         torch.manual_seed(1)
         wanted = torch.empty(8, 3, 5, 5).normal_(0, math.sqrt(2 / (8 * 25)))
-    assert torch.equal(module[0].weight, wanted)
+    assert torch.equal(convolution.weight, wanted)
     kept = [tensor for name, tensor in module.state_dict().items() if name != "0.weight"]
     assert all(torch.equal(before, after) for before, after in zip(others, kept, strict=True))
 

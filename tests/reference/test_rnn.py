@@ -13,11 +13,11 @@ import torch
 from torch import nn
 
 import reference.rnn
-from reference.cli.main import main
 from reference.outcome import Outcome, Raised
 from reference.rnn import Case, EmbeddingTable, criterion, roles, train_locally
 from reference.trace import CaseError, Trace, compare
 from reference.training.data import Corpus, read_text
+from reference.training.rng import seeded
 from reference.world import World
 from tests.support.runs import against_twin, launch_and_wait, run, run_in
 
@@ -54,56 +54,6 @@ def test_dropout_masks_change_from_step_to_step_and_with_the_seed() -> None:
     assert len(set(train_locally(replace(case, dropout=0.0)).losses())) == 1
 
 
-def plain_training(case: Case) -> list[float]:
-    """The losses of an independent, ordinary script: one module, no RPC, no dropout."""
-    text = read_text()
-    alphabet = sorted(set(text))
-    tokens = torch.tensor([alphabet.index(byte) for byte in text])
-    model = nn.ModuleDict(
-        {
-            "encoder": nn.Embedding(len(alphabet), case.ninp),
-            "rnn": nn.LSTM(case.ninp, case.nhid, case.nlayers),
-            "decoder": nn.Linear(case.nhid, len(alphabet)),
-        }
-    )
-    initial = train_locally(replace(case, steps=1)).tensors
-    for name, parameter in model.named_parameters():
-        part, _, rest = name.partition(".")
-        parameter.data = initial[{"encoder": "initial/emb_table/encoder.weight"}.get(part, _path(part, rest))]
-    optimizer = torch.optim.SGD(model.parameters(), lr=case.lr)
-    losses, hidden = [], None
-    for step in range(case.steps):
-        at = step % case.batches * case.sequence
-        hidden = None if at == 0 else hidden
-        columns = [tokens[at + len(text) * i // 3 :][: case.sequence + 1] for i in range(3)]
-        data, target = torch.stack(columns, 1)[:-1], torch.stack(columns, 1)[1:]
-        output, state = model["rnn"](model["encoder"](data), hidden)
-        hidden = tuple(each.detach() for each in state)
-        chances = model["decoder"](output).softmax(2).gather(2, target[:, :, None])
-        loss = -chances.log().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
-
-
-def _path(part: str, rest: str) -> str:
-    return f"initial/rnn/{rest}" if part == "rnn" else f"initial/decoder/decoder.{rest}"
-
-
-def test_the_twin_is_plain_training(world: World) -> None:
-    """Loss and data are those of a program that shares no code with this one; float64, rounding only."""
-    case = replace(SMALL, dropout=0.0, dtype="float64", steps=9)
-    wanted = plain_training(case)
-    torch.testing.assert_close(
-        torch.tensor(run_in(world, case).losses(), dtype=torch.float64),
-        torch.tensor(wanted, dtype=torch.float64),
-        rtol=1e-13,
-        atol=0,
-    )
-
-
 def entropy(tokens: torch.Tensor) -> float:
     """The loss per token, in nats, of guessing by frequency alone."""
     shares = tokens.bincount().double() / tokens.numel()
@@ -134,14 +84,13 @@ def shift_targets(role: str) -> None:
         data, target = right(self, *args)
         return data, target.roll(1, 0)
 
-    Corpus.batch = wrong  # type: ignore[method-assign]
+    Corpus.batch = wrong  # type: ignore[method-assign, assignment]
 
 
 def masks_of_another_step(role: str) -> None:
     """Draw the masks of another step, on ``ps`` only."""
-    right = reference.rnn.seeded
     if role == "ps":
-        reference.rnn.seeded = lambda seed, name: right(seed, f"{name}0")
+        reference.rnn.seeded = lambda seed, name: seeded(seed, f"{name}0")  # type: ignore[attr-defined]
 
 
 def forget_the_decoder(role: str) -> None:
@@ -195,7 +144,7 @@ def broken(self: EmbeddingTable, *args: object) -> torch.Tensor:
 
 
 def break_the_embedding(role: str) -> None:
-    EmbeddingTable.forward = broken  # type: ignore[method-assign]
+    EmbeddingTable.forward = broken  # type: ignore[method-assign, assignment]
 
 
 def without_ps(role: str) -> None:
@@ -272,16 +221,6 @@ def test_a_text_that_has_changed_since_is_refused(tmp_path: Path) -> None:
         with pytest.raises(CaseError) as caught:
             use()
         assert str(caught.value) == told
-
-
-def test_the_command_line_refuses_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "rnn", "--text", "/no/such/file"]) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err == (
-        "error: rnn: text must be the name of a file that can be read (No such file or directory), "
-        "got '/no/such/file'\n"
-    )
 
 
 def test_another_text_can_be_trained_on(world: World, tmp_path: Path) -> None:

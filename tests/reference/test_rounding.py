@@ -421,9 +421,10 @@ def test_what_has_no_dtype_to_choose_has_the_same_bits_in_every_form(seed: int) 
         assert torch.equal(function(x, y), rounded_once(function, x, y))
     assert torch.equal(rpc_basics.scripted_sum(x, y), x + (y + x) + x)
     a, b = (rref_dataflow.make(seed, name, 200) for name in ("worker1/0", "worker2/0"))
-    flow = lambda a, b: rref_dataflow._scale(rref_dataflow._sum(a, b))  # noqa: E731
-    assert torch.equal(flow(a, b), rounded_once(flow, a, b))
-    assert torch.equal(flow(a, b), (b + 1 + b) + 2 * a)
+    case = rref_dataflow.Case(seed=seed, side=200, steps=1)
+    scaled = rref_dataflow.train_locally(case).tensors["0000/sum"]
+    assert torch.equal(scaled, rounded_once(lambda a, b: (a + b) * 2 + 1, a, b))
+    assert torch.equal(scaled, (b + 1 + b) + 2 * a)
 
 
 @pytest.mark.parametrize("case", [rpc_basics.Case(steps=2), rref_dataflow.Case(side=128)], ids=lambda c: c.tutorial())

@@ -65,7 +65,7 @@ class TestJoin:
         first, _ = rounds.join("a")
         with pytest.raises(RoundFailed, match=r"^round 0: a reports twice$"):
             rounds.join("a")
-        assert rounds.join("b", 0)[1]
+        assert rounds.join("b")[1]
         rounds.complete("one")
         assert result_of(first) == "one"
 
@@ -151,7 +151,7 @@ class TestFailure:
         assert heard.wait(5)
 
 
-def calls_of(*names: str) -> dict[str, torch.futures.Future[int]]:
+def calls_of(*names: str) -> dict[str, torch.futures.Future[Any]]:
     return {name: torch.futures.Future() for name in names}
 
 
@@ -239,7 +239,7 @@ class TestApart:
                 rounds.gather(calls)
 
 
-def passing_on(call: torch.futures.Future[int]) -> Callable[[torch.futures.Future[Any]], None]:
+def passing_on(call: torch.futures.Future[Any]) -> Callable[[torch.futures.Future[Any]], None]:
     """A participant whose call fails of what it has waited for."""
 
     def pass_on(waited: torch.futures.Future[Any]) -> None:

@@ -30,7 +30,7 @@ def meet(store: RRef[Any], rank: int, timeout: float) -> tuple[torch.Tensor, lis
 
 def meetings(timeout: float, *ranks: int) -> list[tuple[torch.Tensor, list[str], bool]]:
     """Runs on ps."""
-    store = RRef(dist.HashStore())
+    store = RRef(dist.HashStore())  # type: ignore[attr-defined]
     futures = [rpc.rpc_async("ab"[rank], meet, args=(store, rank, timeout)) for rank in ranks]
     return [future.wait() for future in futures]
 
@@ -56,7 +56,7 @@ def test_a_wait_in_vain_ends_with_an_error() -> None:
 
 def use_store() -> list[Any]:
     """Runs on ps, which is the store's owner too."""
-    store = RpcStore(RRef(dist.HashStore()), 5)
+    store = RpcStore(RRef(dist.HashStore()), 5)  # type: ignore[attr-defined]
     store.set("key", "value")
     return [store.get("key"), store.add("count", 2), store.add("count", 3), store.check(["key"]), store.check(["x"])]
 

@@ -14,7 +14,7 @@ from reference.cli.main import main
 from reference.conform.selftest import selftest
 from reference.conform.selftest.hostile import HOSTILE, Hostile
 from reference.conform.selftest.selftest import MISTAKES
-from reference.conform.suite import Suite
+from reference.conform.suite import Suite, chosen
 
 
 def _marks(hostile: Hostile) -> list[pytest.MarkDecorator]:
@@ -36,14 +36,14 @@ def test_there_are_enough_broken_implementations() -> None:
 def test_the_command_fails_unless_verdict_and_explanation_are_the_expected_ones(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    entries = selftest.chosen("core", "dist_autograd-001")
+    entries = chosen("core", "dist_autograd-001")
     monkeypatch.setattr(selftest, "chosen", lambda suite: entries)
     (broken,) = [each for each in MISTAKES if each.name == "shifted, exact"]
     monkeypatch.setattr(selftest, "MISTAKES", (broken,))
     monkeypatch.setattr(selftest, "HOSTILE", HOSTILE[:1])
     assert main(["conform", "selftest"]) == 0
     assert capfd.readouterr().out == "3 implementations judged, 0 not as expected\n"
-    for change in ({"verdict": "equal"}, {"told": "without momentum"}):
-        monkeypatch.setattr(selftest, "MISTAKES", (replace(broken, **change),))
+    for other in (replace(broken, verdict="equal"), replace(broken, told="without momentum")):
+        monkeypatch.setattr(selftest, "MISTAKES", (other,))
         assert main(["conform", "selftest"]) == 3
         assert "3 implementations judged, 1 not as expected" in capfd.readouterr().out

@@ -109,9 +109,14 @@ def test_running_statistics_do_not_depend_on_arrival(world: World) -> None:
     assert not torch.equal(world.call("worker1", partial(statistics_of, by_number=False), [3, 2, 1, 0]), expected)
 
 
-def linear_shard() -> SequentialShard:
+def linear_shard(timeout: float = 10.0) -> SequentialShard:
     torch.manual_seed(0)
-    return SequentialShard(partial(nn.Linear, 2, 2), 2, 10.0)
+    return SequentialShard(partial(nn.Linear, 2, 2), 2, timeout)
+
+
+def depth(node: Any) -> int:
+    """The nodes of a graph on its longest way."""
+    return 1 + max((depth(each) for each, _ in node.next_functions if each), default=0)
 
 
 def test_each_batch_begins_with_the_parameters_themselves() -> None:
@@ -120,22 +125,20 @@ def test_each_batch_begins_with_the_parameters_themselves() -> None:
     depths = []
     for number in range(4):
         with shard.turn(number):
-            shard.seq(torch.ones(1, 2))
-        node, depth = shard._chain.links["seq.weight"].grad_fn, 0
-        while node is not None and node.next_functions:
-            node, depth = node.next_functions[0][0], depth + 1
-        depths.append(depth)
-    assert depths == [1, 2, 1, 2]
+            depths.append(depth(shard.seq(torch.ones(1, 2)).grad_fn))
+    alone = depths[0]
+    assert depths == [alone, alone + 1, alone, alone + 1]
 
 
 def test_each_batch_waits_for_its_own_gradients() -> None:
-    shard = linear_shard()
-    for name, _ in shard.named_parameters():
-        shard._accumulated._late.arrived(name)  # the batch before is done
-    with shard.turn(0):
-        shard.seq(torch.ones(1, 2))
+    shard = linear_shard(timeout=0.0)
+    for number in range(3):
+        with shard.turn(number):
+            output = shard.seq(torch.ones(1, 2)).sum()
+        if number < 2:  # the first batch
+            output.backward()
     with pytest.raises(TimeoutError, match=r"^2 of 2 parameters, among them 'seq\.weight'"):
-        shard._accumulated.wait(0, 0.0)
+        shard.await_gradients(0)
 
 
 def owners_and_gradients() -> tuple[list[str], dict[str, torch.Tensor], list[torch.Tensor]]:

@@ -16,16 +16,9 @@ import torch.distributed.rpc as rpc
 from torch.distributed.rpc import RRef
 
 from reference import batch_parameter_server
-from reference.batch_parameter_server import RoundFailed, trainer_names
+from reference.batch_parameter_server import RoundFailed, initial_model, trainer_names
 from reference.outcome import Outcome, Overdue, Raised, Returned
-from reference.sharded_parameter_server import (
-    Case,
-    ParameterServerShard,
-    Trainer,
-    initial_model,
-    roles,
-    server_names,
-)
+from reference.sharded_parameter_server import Case, ParameterServerShard, Trainer, roles, server_names
 from reference.trace import CaseError, Trace
 from reference.training.placement import partition
 from reference.world import launch
@@ -109,11 +102,11 @@ class Planted:
             return dict(tensors)
 
         if self.bug == "stale shard":
-            Trainer.load = without_last  # type: ignore[method-assign]
+            Trainer.load = without_last  # type: ignore[method-assign, assignment]
         elif self.bug == "another seed":
-            ParameterServerShard.__init__ = own_seed  # type: ignore[method-assign]
+            ParameterServerShard.__init__ = own_seed  # type: ignore[method-assign, assignment]
         elif self.bug == "trace not whole":
-            ParameterServerShard.recorded = lossy  # type: ignore[method-assign]
+            ParameterServerShard.recorded = lossy  # type: ignore[method-assign, assignment]
 
 
 @pytest.mark.parametrize("bug", ["stale shard", "another seed", "trace not whole"])

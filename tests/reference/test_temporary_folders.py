@@ -25,9 +25,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     temporary_folders.tidy.cache_clear()
     yield tmp_path
-    for each in list(temporary_folders._locks):
-        if each.parent == tmp_path:
-            temporary_folders.remove(each)
+    for each in tmp_path.iterdir():
+        temporary_folders.remove(each)
     temporary_folders.tidy.cache_clear()
 
 
@@ -44,7 +43,8 @@ def names(place: Path) -> list[str]:
 def test_a_folder_is_its_users_alone_and_says_that_its_launcher_lives(place: Path) -> None:
     made = temporary_folders.make("world-")
     assert (made.parent, made.name[:6], made.stat().st_mode & 0o777) == (place, "world-", 0o700)
-    temporary_folders._remove_if_dead(made)
+    temporary_folders.tidy.cache_clear()
+    temporary_folders.tidy(str(place))
     assert names(made) == [temporary_folders.MARK]
     temporary_folders.remove(made)
     assert names(place) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
@@ -43,17 +44,17 @@ def test_a_caller_waits_longer_than_the_server() -> None:
     ("given", "message"),
     [
         ({"dtype": "float32"}, "dtype must be 'float64' in exact arithmetic, got 'float32'"),
-        ({"lr": 0.1}, "lr must be a power of two in exact arithmetic, got 0.1"),
+        ({"dtype": "float64", "lr": 0.1}, "lr must be a power of two in exact arithmetic, got 0.1"),
         (
-            {"model": "convnet", "lr": 0.1, "momentum": 0.9},
+            {"dtype": "float64", "model": "convnet", "lr": 0.1, "momentum": 0.9},
             "model must be 'mlp' in exact arithmetic, got 'convnet'; lr must be a power of two in exact arithmetic, "
             "got 0.1; momentum must be a power of two in exact arithmetic, got 0.9",
         ),
     ],
 )
-def test_fields_with_which_a_step_would_round_are_refused_in_one_line(given: dict[str, object], message: str) -> None:
+def test_fields_with_which_a_step_would_round_are_refused_in_one_line(given: dict[str, Any], message: str) -> None:
     with pytest.raises(CaseError) as caught:
-        Sample(**{"arithmetic": "exact", "dtype": "float64", **given})
+        Sample(arithmetic="exact", **given)
     assert str(caught.value) == f"test_training_case: {message}"
 
 

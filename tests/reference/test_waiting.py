@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Any
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from reference.rpc.waiting import Liveness, ParticipantFailed, ParticipantSilent
 Future = torch.futures.Future
 
 
-def futures(*names: str) -> dict[str, Future[int]]:
+def futures(*names: str) -> dict[str, Future[Any]]:
     return {name: Future() for name in names}
 
 
@@ -38,7 +39,12 @@ def test_a_failure_is_told_in_no_callers_thread() -> None:
     """So it may be told under any lock."""
     liveness, told_in = Liveness("a", 60), list[threading.Thread]()
     heard = threading.Event()
-    liveness.failed.add_done_callback(lambda _: told_in.append(threading.current_thread()) or heard.set())
+
+    def hear(_: Future[None]) -> None:
+        told_in.append(threading.current_thread())
+        heard.set()
+
+    liveness.failed.add_done_callback(hear)
     liveness.fail("planted")
     assert heard.wait(10)
     assert told_in != [threading.current_thread()]
@@ -52,11 +58,13 @@ def test_a_closed_watch_does_not_fail() -> None:
 
 
 def test_the_results_are_in_the_order_of_the_calls_and_end_the_watch() -> None:
-    given, liveness = futures("a", "b"), Liveness("ab", 60)
+    before, given, liveness = threading.enumerate(), futures("a", "b"), Liveness("ab", 60)
+    (watch,) = [each for each in threading.enumerate() if each not in before]
     for value, name in enumerate("ba"):
         given[name].set_result(value)
     assert list(liveness.gather(given).items()) == [("a", 1), ("b", 0)]
-    assert liveness._closed
+    watch.join(10)
+    assert not watch.is_alive()
 
 
 class TestGather:

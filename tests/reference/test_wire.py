@@ -201,6 +201,7 @@ def test_traces_and_outcomes_arrive() -> None:
     trace = Trace(Case(seed=5), {"0000/x": torch.tensor([1.5], dtype=torch.bfloat16)})
     arrived = link.loads(link.dumps(Returned(trace)))
     assert type(arrived) is Returned
+    assert isinstance(arrived.value, Trace)
     assert arrived.value.case == Case(seed=5)
     assert same(arrived.value.tensors, trace.tensors)
     assert link.loads(link.dumps(Raised("ValueError", "no", "tb"))) == Raised("ValueError", "no", "tb")
@@ -217,7 +218,6 @@ def test_a_value_that_cannot_be_pickled_is_refused() -> None:
 
 def test_other_pickles_are_not_affected() -> None:
     """The plain-array form is this module's own: elsewhere tensors are pickled as torch does it."""
-    assert link.Pickler.dispatch_table[torch.Tensor] is link._reduce
     assert torch.Tensor not in copyreg.dispatch_table
     assert b"reference.world.link" not in pickle.dumps(torch.ones(2))
     assert b"reference.world.link" in link.dumps(torch.ones(2))

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from multiprocessing import Pipe, get_context
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -92,12 +93,6 @@ def test_a_survivor_in_the_shutdown_hears_of_a_death() -> None:
     assert isinstance(survivor, Raised)
     assert without_traceback(survivor) == lost("a was killed by SIGKILL")  # not torch's own `eof`, which may come too
     assert any(place in survivor.traceback for place in ("rpc.shutdown()", "link.enter", "with _peers_blamed"))
-
-
-def test_a_world_without_its_dead_ends_long_before_its_deadline() -> None:
-    start = time.monotonic()
-    outcomes_with(roles_plain.kill_oneself, deadline=100)
-    assert time.monotonic() - start < 10
 
 
 def test_an_overdue_role_leaves_the_stacks_of_all_threads() -> None:
@@ -590,7 +585,7 @@ class TestProcesses:
         assert set(addresses) <= {"127.0.0.1", "::1"}
 
     def test_random_states_differ_by_role_and_repeat_by_name(self) -> None:
-        draws = []
+        draws: list[dict[str, Any]] = []
         for _ in range(2):
             with launch({"a": roles_plain.draw, "b": roles_plain.draw}) as world:
                 outcomes = world.wait()
@@ -624,7 +619,7 @@ class TestProcesses:
             {"roles": ["a"], "options": {"frob": 1, "init_method": "x"}},
             f"unknown RPC option 'frob', 'init_method', {KNOWN}",
         ),
-        ({"roles": Roles({"a": roles_plain.name}, {}, {"a": {7: 1}})}, f"unknown RPC option 7, {KNOWN}"),
+        ({"roles": Roles({"a": roles_plain.name}, {}, {"a": {7: 1}})}, f"unknown RPC option 7, {KNOWN}"),  # type: ignore[dict-item]
     ],
 )
 def test_bad_arguments_start_nothing(

@@ -51,6 +51,14 @@ def of(outcomes: Mapping[str, Outcome], role: str) -> Seen:
     return outcome.value
 
 
+def several(outcomes: Mapping[str, Outcome], role: str) -> tuple[Any, ...]:
+    """Return the values that a role returned for one piece of work."""
+    outcome = outcomes[role]
+    assert isinstance(outcome, Returned), outcome
+    assert isinstance(outcome.value, tuple)
+    return outcome.value
+
+
 def overdue_in(outcome: Outcome, function: str) -> bool:
     return isinstance(outcome, Overdue) and f"in {function}\n" in outcome.stacks
 

@@ -25,7 +25,7 @@ class Unlisted(optim.SGD):
 def steps(kind: type[optim.Optimizer], *times: int) -> list[tuple[float, float]]:
     """Runs on a: two parameters, of which the first context has both, the second only the first; their values after
     each context, in which the optimizer steps so many times."""
-    both = [torch.nn.Parameter(torch.ones(1)) for _ in range(2)]
+    both: list[torch.Tensor] = [torch.nn.Parameter(torch.ones(1)) for _ in range(2)]
     optimizer = DistributedOptimizer(kind, [RRef(each) for each in both], lr=LR)
     seen = []
     for used, count in zip((both, both[:1]), times, strict=True):

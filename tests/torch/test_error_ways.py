@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 import torch.distributed.rpc as rpc
-import torch.multiprocessing as mp
 from torch.futures import Future
+from torch.multiprocessing.spawn import spawn
 
 from faults.inject.call import callee_errors
 from faults.ledger.error_links import links_of
@@ -117,7 +117,7 @@ def spawned(rank: int, name: str) -> None:
 
 @pytest.mark.long
 def test_spawn_passes_a_traceback_on_as_a_text() -> None:
-    found = left_of(lambda: mp.spawn(spawned, args=("KeyError",)), "KeyError")
+    found = left_of(lambda: spawn(spawned, args=("KeyError",)), "KeyError")
     assert found == ("ProcessRaisedException", True, False)
 
 

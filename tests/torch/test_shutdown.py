@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -130,6 +130,11 @@ class TestDeadFollower:
         assert late < AT_ONCE
 
 
+def leader_dies(rest: Callable[[], object]) -> dict[str, Callable[[], object]]:
+    """The leader dies when both others wait for it."""
+    return {"a": partial(plays.die_when_they_wait, "b", "c"), "b": rest, "c": rest}
+
+
 class TestDeadLeader:
     def test_torch_fails_if_the_leader_was_dead_before(self) -> None:
         with idle() as world:
@@ -141,8 +146,7 @@ class TestDeadLeader:
 
     def test_torch_waits_if_the_leader_dies_during_the_shutdown(self) -> None:
         with idle() as world:
-            play = {"a": partial(plays.die_when_they_wait, "b", "c"), "b": plays.shutdown, "c": plays.shutdown}
-            outcomes = world.run(play, deadline=WAIT)
+            outcomes = world.run(leader_dies(plays.shutdown), deadline=WAIT)
         assert outcomes["a"] == Killed(signal.SIGKILL)
         assert all(overdue_in(outcomes[role], "_all_gather") for role in "bc")
 
@@ -150,15 +154,14 @@ class TestDeadLeader:
     def test_torch_with_a_timeout_ends_if_the_leader_dies_during_the_shutdown(self) -> None:
         """Their errors do not say that the leader is gone, and they wait for a store in addition."""
         with idle(options={"rpc_timeout": RPC_LIMIT}) as world:
-            outcomes = world.run({"a": partial(plays.die_when_they_wait, "b", "c"), "b": within, "c": within})
+            outcomes = world.run(leader_dies(within))
         assert outcomes["a"] == Killed(signal.SIGKILL)
         for role in "bc":
             assert (of(outcomes, role).error, of(outcomes, role).text) == ("RuntimeError", "Wait timeout")
             assert LIMIT + RPC_LIMIT - 2 * EARLY <= of(outcomes, role).seconds < LIMIT + 2 * RPC_LIMIT + AT_ONCE
 
     def test_world_names_a_dead_leader_at_once(self) -> None:
-        roles = {"a": partial(plays.die_when_they_wait, "b", "c"), "b": simple.nothing, "c": simple.nothing}
-        with launch(roles, deadline=30) as world:
+        with launch(leader_dies(simple.nothing), deadline=30) as world:
             outcomes = world.wait()
             late = max(world.ended.values()) - world.ended["a"]
         assert outcomes["a"] == Killed(signal.SIGKILL)

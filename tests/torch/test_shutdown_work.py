@@ -13,7 +13,7 @@ from reference.outcome import Returned
 from reference.world import launch
 from tests.support import roles_rrefs
 from tests.support import roles_shutdown as plays
-from tests.support.idle import AT_ONCE, EARLY, GONE, idle, keeps, of
+from tests.support.idle import AT_ONCE, EARLY, GONE, idle, keeps, of, several
 from tests.support.roles_plain import nothing
 
 # Fewer than the RPC threads of a role: the followers' calls to the leader in a shutdown need one, too.
@@ -30,8 +30,7 @@ def test_a_graceful_shutdown_executes_calls_that_nobody_waits_for() -> None:
                 "c": plays.shutdown,
             }
         )
-        assert isinstance(outcomes["a"], Returned)
-        before, leader = outcomes["a"].value  # type: ignore[misc]
+        before, leader = several(outcomes, "a")
         assert (before, world.call("a", plays.executed)) == ([], list(range(CALLS)))
         assert [leader.error, of(outcomes, "b").error, of(outcomes, "c").error] == ["", "", ""]
 
@@ -79,7 +78,7 @@ def left(folder: Path, role: str) -> tuple[int, int, int, int]:
     """(owner RRefs, forks, own pending ones, autograd contexts) when ``role`` had no other role to wait for."""
     (found,) = (each.details for each in ledger.read(folder).of("left") if each.role == role)
     names = ("num_owner_rrefs", "num_forks", "num_pending_users", "num_autograd_contexts")
-    return tuple(found[name] for name in names)  # type: ignore[return-value]
+    return tuple(found[name] for name in names)
 
 
 def test_a_graceful_shutdown_leaves_no_dropped_rrefs(tmp_path: Path) -> None:
