@@ -67,7 +67,7 @@ def test_install_replaces_start_and_shutdown_only_and_remove_puts_them_back(tmp_
     sys.modules["late"] = late
     try:
         hook.remove()
-        assert late.taken is original  # type: ignore[attr-defined]
+        assert late.taken is original
     finally:
         del sys.modules["late"]
     assert changed(before) == set()

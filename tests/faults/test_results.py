@@ -143,7 +143,7 @@ def test_a_file_of_an_earlier_run_is_refused(tmp_path: Path) -> None:
 def test_files_of_the_same_name_are_kept_apart(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     wanted = Results(files=[Path("loss"), Path("a/loss")])
-    run(tmp_path / "run", wanted, **{"loss": "1", "a/loss": "2"})
+    run(tmp_path / "run", wanted, "", True, **{"loss": "1", "a/loss": "2"})
     kept = sorted((tmp_path / "run" / RESULTS).iterdir())
     assert [(each.name, each.read_text()) for each in kept] == [
         ("0-loss", "1"),
