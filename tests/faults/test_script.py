@@ -20,7 +20,7 @@ from faults.ledger.record import COMMAND
 from faults.plan import Plan, PlanError
 from faults.run.leftovers import GRACE, adopting
 from faults.script.autostart import VARIABLE
-from faults.script.script import _grace, run_script
+from faults.script.script import grace_of, run_script
 from reference.cli.options import BadInput
 from tests.support import own_process
 
@@ -157,9 +157,9 @@ def test_processes_that_a_script_leaves_are_found_and_ended(tmp_path: Path) -> N
 def test_children_of_a_killed_role_have_longer_to_end(tmp_path: Path) -> None:
     """A DataLoader's workers need it: they check every 5 s whether their parent still lives."""
     ledger = Ledger(tmp_path, "till")
-    assert _grace(tmp_path) == GRACE < MP_STATUS_CHECK_INTERVAL
+    assert grace_of(tmp_path) == GRACE < MP_STATUS_CHECK_INTERVAL
     ledger.write("fired", fault=0, kind="Crash", pid=7)
-    assert _grace(tmp_path) > MP_STATUS_CHECK_INTERVAL
+    assert grace_of(tmp_path) > MP_STATUS_CHECK_INTERVAL
     echo = ["sh", "-c", "echo; exec cat"]
     with (
         adopting() as left,
@@ -168,7 +168,7 @@ def test_children_of_a_killed_role_have_longer_to_end(tmp_path: Path) -> None:
         ending.stdout.readline()  # type: ignore[union-attr]  # before it has begun, it has no name
         assert [" still runs (process " in line for line in left(0.0)] == [True]
         ending.stdin.close()  # type: ignore[union-attr]
-        assert left(_grace(tmp_path)) == []
+        assert left(grace_of(tmp_path)) == []
 
 
 def test_a_plan_for_a_program_without_rpc_is_unknown(tmp_path: Path) -> None:
