@@ -19,9 +19,9 @@ import pytest
 from faults.cli.main import main
 from faults.script.autostart import SAID, VARIABLE, WHOLE_LINES
 from faults.script.script import environment_for
+from tests.support.script_runs import SCRIPTS
 
 ROOT = Path(__file__).parents[2]
-SCRIPTS = Path(__file__).parents[1] / "scripts"
 
 
 def build(kind: str, place: Path) -> Path:

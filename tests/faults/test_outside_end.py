@@ -19,7 +19,9 @@ from faults.ledger import record
 from faults.ledger.ledger import SCHEMA, boot_id
 from faults.script.autostart import VARIABLE
 from faults.script.script import environment_for
-from tests.faults.test_script import _plain, own  # noqa: F401 (the fixture, too)
+from tests.support.script_runs import own
+
+pytestmark = pytest.mark.usefixtures("plain_over_tcp")
 
 DOUBLE = "Duplicate site=__main__:pay role=till nth=1"
 LOST = "Drop site=__main__:pay role=till nth=1 side=request"

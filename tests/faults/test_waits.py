@@ -19,7 +19,7 @@ from faults.script import stacks
 from faults.script.autostart import VARIABLE
 from faults.script.script import environment_for, run_script
 from faults.script.waits import asked, place_of, waits
-from tests.faults.test_script import SCRIPTS
+from tests.support.script_runs import SCRIPTS
 
 LIBRARY = 'File "/usr/lib/python3.11/threading.py", line 327 in wait'
 OWN = 'File "shop.py", line 7 in pay'
