@@ -1,4 +1,4 @@
-"""The environments in which tests run programs of a user's own, and a callee in this process."""
+"""What tests of this room share: where programs run, and what this process does."""
 
 from __future__ import annotations
 
@@ -27,6 +27,18 @@ def plain_over_tcp(warm_start: None, monkeypatch: pytest.MonkeyPatch) -> Iterato
     monkeypatch.delenv("PYTHONPATH", raising=False)
     with small_files_only():
         yield
+
+
+@pytest.fixture
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the test's folder the current one."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def own_temporary_files(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process keep runs that fail in a folder of the test."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("stored")))
 
 
 @pytest.fixture

@@ -215,13 +215,6 @@ def test_a_chance_is_drawn_for_each_call_from_the_seed(world: World, tmp_path: P
     assert 0 < len(hit) < 40
 
 
-def test_every_hits_every_call(world: World, tmp_path: Path) -> None:
-    plan = f"Duplicate site={HERE}function every=true"
-    played(world, tmp_path, plan, shop.calls, "rpc_sync", "b", 5)
-    assert executed(world, "function") == 10
-    assert len(ledger.read(tmp_path).of("fired")) == 5
-
-
 @pytest.mark.parametrize(("role", "hit"), [("", ["a", "c"]), ("role=c", ["c"])])
 def test_each_caller_has_a_count_of_its_own(world: World, tmp_path: Path, role: str, hit: list[str]) -> None:
     with active(world, tmp_path, f"Raise site={HERE}function side=request nth=2 {role}", "abcd"):
@@ -458,8 +451,3 @@ class TestShutdown:
             outcomes = world.wait()
             assert world.log("b") == ""
         assert {type(each).__name__ for each in outcomes.values()} == {"Returned"}
-
-
-def test_a_role_that_fails_is_reported(world: World) -> None:
-    with pytest.raises(RoleFailed):
-        world.call("a", shop.call, "rpc_sync", "nobody", 1)

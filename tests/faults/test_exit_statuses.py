@@ -33,11 +33,7 @@ from tests.support.targets import run_of, sweep_of
 
 DROP = "Drop site=shop:pay role=till nth=1 side=reply"
 
-
-@pytest.fixture(autouse=True)
-def _own_temporary_files(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs that fail are kept in this folder."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("stored")))
+pytestmark = pytest.mark.usefixtures("own_temporary_files")
 
 
 def headline(out: str) -> str:

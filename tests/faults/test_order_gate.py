@@ -40,15 +40,6 @@ def test_calls_execute_in_every_order_from_every_arrival(roles: tuple[str, ...],
     assert turns.groups == {}
 
 
-def test_without_turns_calls_execute_as_they_arrive() -> None:
-    """The control: the same threads, without a gate."""
-    done: list[str] = []
-    with ThreadPoolExecutor(1) as pool:
-        for role in "cba":
-            pool.submit(done.append, role)
-    assert done == ["c", "b", "a"]
-
-
 def test_a_missing_call_is_named() -> None:
     turns = OrderGate()
     for role, late in (("b", "a"), ("c", "a, b")):

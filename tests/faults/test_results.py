@@ -15,6 +15,8 @@ from faults.ledger.run_files import RESULTS
 from faults.script import results
 from faults.script.results import ERRORS, OUTPUT, CheckMissing, Results, StaleResult
 
+pytestmark = pytest.mark.usefixtures("own_folder")
+
 
 def run(folder: Path, found: Results, output: str = "", returned: bool = True, **files: str) -> Any:
     """Do what a run does: begin, print, write files, end."""
@@ -26,11 +28,6 @@ def run(folder: Path, found: Results, output: str = "", returned: bool = True, *
     for name, text in files.items():
         Path(name).write_text(text)
     return found.end(folder, returned)
-
-
-@pytest.fixture(autouse=True)
-def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def test_output_and_files_are_those_of_the_healthy_run(tmp_path: Path) -> None:

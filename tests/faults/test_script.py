@@ -155,11 +155,6 @@ def test_children_of_a_killed_role_have_longer_to_end(tmp_path: Path) -> None:
         assert left(grace_of(tmp_path)) == []
 
 
-def test_a_plan_for_a_program_without_rpc_is_unknown(tmp_path: Path) -> None:
-    """Without RPC no fault fires, and it is unknown whether the plan has reached the program."""
-    assert python("", tmp_path, f"Drop site={PAY} side=reply")[0] == "unknown"
-
-
 def test_a_script_gets_the_folder_and_its_own_python_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It gets the folder, its own PYTHONPATH, and its own sitecustomize. Nothing precedes its own modules."""
     (tmp_path / "sitecustomize.py").write_text("CUSTOM = 7\n")

@@ -21,12 +21,7 @@ from tests.support.suite_runs import ROOT
 DROP = "Drop site=__main__:pay role=till side=reply"
 SCHEMA = json.loads((ROOT / "docs/faults/report.schema.json").read_text())
 
-pytestmark = pytest.mark.usefixtures("plain_over_tcp")
-
-
-@pytest.fixture(autouse=True)
-def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("plain_over_tcp", "own_folder")
 
 
 def script(*arguments: str, name: str = "tally.py") -> list[str]:

@@ -16,12 +16,7 @@ from faults.run.runs import of_tutorial, prepared, run
 from reference.verify import quick
 from tests.support.script_runs import SCRIPTS
 
-pytestmark = pytest.mark.usefixtures("plain_over_tcp")
-
-
-@pytest.fixture(autouse=True)
-def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("plain_over_tcp", "own_folder")
 
 
 def line(script: str, text: str) -> str:
