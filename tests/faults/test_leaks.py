@@ -10,6 +10,7 @@ import pytest
 import torch.distributed.autograd as dist_autograd
 from torch._C._distributed_rpc import PyRRef
 from torch.distributed.rpc import api
+from torch.distributed.rpc.internal import _InternalRPCPickler
 
 from faults import leaks
 from reference.world import World, launch
@@ -171,7 +172,7 @@ def test_a_process_that_does_not_trace_or_has_no_rpc_is_told_so() -> None:
 
 
 def test_untrace_puts_every_function_of_torch_back() -> None:
-    places = PyRRef, api, dist_autograd, dist_autograd.context
+    places = PyRRef, api, dist_autograd, dist_autograd.context, _InternalRPCPickler
     before = [dict(vars(place)) for place in places]
     leaks.trace()
     leaks.trace()

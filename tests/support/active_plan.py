@@ -15,7 +15,7 @@ from tests.support import roles_shop as shop
 
 @contextmanager
 def active(world: World, folder: Path, plan: str, roles: str = "ab") -> Iterator[None]:
-    """``roles``: the roles on which the plan is at work, whose names have one letter each."""
+    """Have the plan at work on these roles, whose names have one letter each."""
     place = prepared(Plan.parse(plan), folder)
     for role in roles:
         world.call(role, shop.activate, str(place), role)
