@@ -97,7 +97,7 @@ def execute(
     (place / STACKS).touch(0o600)
     ends = _Ends(place)
     with tied_environment() as variables, adopting() as left:
-        environment = {**_environment(place), **variables, **({WHOLE_LINES: "1"} if streams else {})}
+        environment = {**environment_for(place), **variables, **({WHOLE_LINES: "1"} if streams else {})}
         process = subprocess.Popen(command, env=environment, start_new_session=True, **streams)
         try:
             end = _wait(process, ends, first, deadline)
@@ -147,13 +147,14 @@ def _ended(end: End, place: Path, left: Callable[..., list[str]], ends: _Ends, s
     """Look at what a command leaves, before its session is killed. A command that was killed could not clean up; roles
     that outlive it have their bound."""
     by_plan = end.kind == "Killed" and end.process in crashes(read(place))
-    orphans = left(_grace(place)) if end.kind in ("Returned", "Exited") else []
+    orphans = left(grace_of(place)) if end.kind in ("Returned", "Exited") else []
     running = _running(read(place), survivors() if by_plan else GRACE)
     ends.wait(0.0)
     return Ended(end, running, orphans, read(place))
 
 
-def _environment(place: Path) -> dict[str, str]:
+def environment_for(place: Path) -> dict[str, str]:
+    """Return the environment of a command whose processes find the plan of this folder."""
     path = [str(Path(__file__).parents[1] / "startup"), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, VARIABLE: str(place), SAID: str(place), "PYTHONPATH": os.pathsep.join(path)}
 
@@ -173,7 +174,7 @@ def _wait(process: subprocess.Popen[bytes], ends: _Ends, first: float, deadline:
     return end_of(process.wait(), time.monotonic(), process.pid)
 
 
-def _grace(place: Path) -> float:
+def grace_of(place: Path) -> float:
     """Return the seconds that remaining processes have to end by themselves. If there are none, no time is spent."""
     return GRACE_OF_KILLED if crashes(read(place)) else GRACE
 

@@ -21,7 +21,7 @@ from faults.script.stacks import SIGNAL, STACKS
 from reference.system.processes import is_stopped
 
 # Seconds that a process has to write its stacks.
-_SECONDS = 2.0
+ANSWER_SECONDS = 2.0
 
 _THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+.*:$", re.MULTILINE)
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.MULTILINE)
@@ -90,7 +90,7 @@ def asked(pid: int, file: Path) -> str:
 
     A process that does not handle the signal is left alone, and returns nothing.
     """
-    before, due = file.stat().st_size, time.monotonic() + _SECONDS
+    before, due = file.stat().st_size, time.monotonic() + ANSWER_SECONDS
     if not has_signal(pid, HANDLED, SIGNAL):
         return ""  # it has started another program since it was found, which the signal would end
     with suppress(ProcessLookupError):

@@ -13,7 +13,7 @@ from faults.plan.places import Moment
 
 
 def test_each_action_runs_once_before_the_role_goes_on() -> None:
-    announcer, seen = Announcer("ps"), []
+    announcer, seen = Announcer("ps"), list[str]()
     for name in "ab":
         announcer.subscribe(Moment.parse("up@ps"), partial(seen.append, name))
     announcer.subscribe(Moment.parse("shutdown@ps"), partial(seen.append, "c"))
@@ -26,7 +26,7 @@ def test_each_action_runs_once_before_the_role_goes_on() -> None:
 
 
 def test_only_the_named_call_and_step_are_announced() -> None:
-    announcer, seen = Announcer("ps"), []
+    announcer, seen = Announcer("ps"), list[str]()
     announcer.subscribe(Moment.parse("call:m:f#2@ps"), partial(seen.append, "call"))
     announcer.subscribe(Moment.parse("step:2@ps"), partial(seen.append, "step"))
     for event, number, site in [
@@ -67,7 +67,7 @@ def test_many_threads_at_one_moment_act_once() -> None:
 
 
 def test_an_action_may_announce_and_subscribe() -> None:
-    announcer, seen = Announcer("ps"), []
+    announcer, seen = Announcer("ps"), list[str]()
     announcer.subscribe(Moment.parse("shutdown@ps"), partial(seen.append, "later"))
     announcer.subscribe(Moment.parse("up@ps"), partial(announcer.announce, "shutdown"))
     announcer.announce("up")
@@ -82,7 +82,7 @@ def test_an_action_that_fails_fails_its_role() -> None:
 
 
 def test_steps_are_heard_in_the_log() -> None:
-    announcer, seen = Announcer("ps"), []
+    announcer, seen = Announcer("ps"), list[int]()
     for step in (1, 2):
         announcer.subscribe(Moment.parse(f"step:{step}@ps"), partial(seen.append, step))
     logger = logging.Logger("steps", logging.INFO)

@@ -18,10 +18,10 @@ import pytest
 
 from faults.cli.main import main
 from faults.script.autostart import SAID, VARIABLE, WHOLE_LINES
-from faults.script.script import _environment
+from faults.script.script import environment_for
+from tests.support.script_runs import SCRIPTS
 
 ROOT = Path(__file__).parents[2]
-SCRIPTS = Path(__file__).parents[1] / "scripts"
 
 
 def build(kind: str, place: Path) -> Path:
@@ -90,7 +90,7 @@ def test_without_the_variable_nothing_happens(python: str, tmp_path: Path) -> No
     assert "torch" not in plain
     loaded, _, finders = installed.partition("[")
     assert set(loaded.split()) == set()  # a program may have a `faults` of its own
-    assert "faults.script.autostart._Finder" in finders
+    assert "faults.script.autostart." in finders
     again = said(python, f"import faults; {LOADED}", **{VARIABLE: str(tmp_path)}).partition("[")[0]
     modules = ("script", "script.autostart", "script.stacks")
     assert set(again.split()) == {"faults", *(f"faults.{name}" for name in modules)}
@@ -199,7 +199,7 @@ def test_processes_that_print_into_one_file_write_whole_lines(tmp_path: Path) ->
     assert main(["prepare", str(tmp_path / "run"), "--healthy"]) == 0
     mine, theirs = os.pipe2(os.O_DIRECT)
     variables = {"PYTHONUNBUFFERED": "1", WHOLE_LINES: "1"}
-    environment = {**os.environ, **_environment(tmp_path / "run"), **variables}
+    environment = {**os.environ, **environment_for(tmp_path / "run"), **variables}
     try:
         text = "print('one', 'line'); print('another one')"
         subprocess.run([sys.executable, "-c", text], env=environment, stdout=theirs, timeout=60, check=True)

@@ -23,10 +23,11 @@ import torch
 from faults.inject.call import envelope
 from faults.ledger import ledger
 from faults.plan import Plan
-from faults.run.runs import prepared, scope
+from faults.run.runs import scope
 from reference.outcome import Killed, Overdue, RoleFailed
 from reference.world import World, launch
 from tests.support import roles_shop as shop
+from tests.support.active_plan import active, played
 
 HERE = shop.HERE
 SECONDS = 0.1
@@ -72,26 +73,6 @@ def world() -> Iterator[World]:
         yield world
 
 
-def played(world: World, folder: Path, plan: str, caller: str, play: Any, *args: Any) -> Any:
-    """Return the result of ``play`` on ``caller`` under the plan, which is active on a and b."""
-    begin(world, folder, plan, "ab")
-    try:
-        return world.call(caller, play, *args)
-    finally:
-        end(world, "ab")
-
-
-def begin(world: World, folder: Path, plan: str, roles: str = "abcd") -> None:
-    place = prepared(Plan.parse(plan), folder)
-    for role in roles:
-        world.call(role, shop.activate, str(place), role)
-
-
-def end(world: World, roles: str = "abcd") -> None:
-    for role in roles:
-        world.call(role, shop.deactivate)
-
-
 def executed(world: World, name: str) -> int:
     return sum(world.call(role, shop.counts).get(name, 0) for role in ("a", "b"))
 
@@ -106,7 +87,7 @@ def test_each_kind_hurts_its_call_and_no_other(world: World, tmp_path: Path, way
     plan = "; ".join(f"{each.fault} site={site} nth={nth}" for nth, each in enumerate(effects, 2))
     lost = [nth for nth, each in enumerate(effects, 2) if each.text == TIMED_OUT]
     count = len(effects) + 2
-    first, *faulty, last = played(world, tmp_path, plan, "a", shop.calls, way, to, count, TIMEOUT, lost or [0])
+    first, *faulty, last = played(world, tmp_path, plan, shop.calls, way, to, count, TIMEOUT, lost or [0])
     assert (first.value, last.value) == (2, count * count + count)
     for number, (effect, seen) in enumerate(zip(effects, faulty, strict=True), 2):
         # torch keeps the type of an error of the function itself, but not that of an error of its future's callback.
@@ -127,12 +108,9 @@ def test_each_kind_hurts_its_call_and_no_other(world: World, tmp_path: Path, way
 def test_a_caller_counts_its_calls_of_a_site_whomever_they_go_to(world: World, tmp_path: Path) -> None:
     """The fault hits the caller's second call, although it is the first to its callee; no other second call is hit."""
     site = shop.WAYS["rpc_sync"].site
-    begin(world, tmp_path, f"Raise site={site} role=a nth=2 side=request {SALE}", "ab")
-    try:
+    with active(world, tmp_path, f"Raise site={site} role=a nth=2 side=request {SALE}"):
         ways = [world.call("a", shop.calls, "rpc_sync", to, 1)[0].error for to in ("a", "b", "a", "b")]
         assert world.call("b", shop.calls, "rpc_sync", "a", 2)[1].error == ""
-    finally:
-        end(world, "ab")
     assert ways == ["", "ValueError", "", ""]
     numbers = [each.details["nth"] for each in ledger.read(tmp_path).of("invoke") if each.role == "a"]
     assert numbers == [1, 2, 3, 4]
@@ -143,11 +121,8 @@ def test_a_fault_to_one_callee_counts_and_hits_the_calls_to_it(
     world: World, tmp_path: Path, nth: str, hit: list[int]
 ) -> None:
     site = shop.WAYS["rpc_sync"].site
-    begin(world, tmp_path, f"Raise site={site} role=a to=b nth={nth} side=request {SALE}", "ab")
-    try:
+    with active(world, tmp_path, f"Raise site={site} role=a to=b nth={nth} side=request {SALE}"):
         ways = [world.call("a", shop.calls, "rpc_sync", to, 1)[0].error for to in ("a", "b", "a", "b")]
-    finally:
-        end(world, "ab")
     assert [number for number, error in enumerate(ways, 1) if error] == hit
     fired = [(each.details["nth"], each.details["nth_to"]) for each in ledger.read(tmp_path).of("fired")]
     assert fired == [(number, number // 2) for number in hit]
@@ -170,7 +145,7 @@ def test_a_corrupted_tensor_is_the_one_that_arrives(world: World, tmp_path: Path
     """The answer shows which element was changed and to what, and the caller keeps the tensor that it sent."""
     site = shop.WAYS[way].site
     faults = [f"Corrupt site={site} nth={nth} side={side} change={how}" for nth, (side, how) in enumerate(HOWS, 2)]
-    seen = played(world, tmp_path, f"seed=3; {'; '.join(faults)}", "a", shop.squares, way, to, len(HOWS) + 2)
+    seen = played(world, tmp_path, f"seed=3; {'; '.join(faults)}", shop.squares, way, to, len(HOWS) + 2)
     given = [torch.arange(4, dtype=torch.float64) + number for number in range(1, len(seen) + 1)]
     assert all(torch.equal(x, kept) for x, (kept, _) in zip(given, seen, strict=True))
     answers = [answer for _, answer in seen]
@@ -193,10 +168,10 @@ def test_a_corrupted_tensor_is_the_one_that_arrives(world: World, tmp_path: Path
 @pytest.mark.parametrize("way", shop.WAYS)
 def test_gradients_stay_the_same_bits(world: World, tmp_path: Path, way: str) -> None:
     site = shop.WAYS[way].site
-    healthy = played(world, tmp_path, "seed=0", "a", shop.gradients, way, "b", 5)
+    healthy = played(world, tmp_path, "seed=0", shop.gradients, way, "b", 5)
     lasting = [each for each in EFFECTS if each.effective and not each.error]
     plan = "; ".join(f"{each.fault} site={site} nth={nth}" for nth, each in enumerate(lasting, 2))
-    faulty = played(world, tmp_path, plan, "a", shop.gradients, way, "b", 5)
+    faulty = played(world, tmp_path, plan, shop.gradients, way, "b", 5)
     assert len(ledger.read(tmp_path).of("fired")) == len(lasting) == 3
     assert all(torch.equal(x, y) for x, y in zip(healthy, faulty, strict=True))
     assert torch.equal(healthy[0], 2 * (torch.arange(3, dtype=torch.float64) / 4 + 1) + 1)
@@ -226,7 +201,7 @@ CHANCES = "; ".join(
 def test_the_same_plan_twice_gives_the_same_facts(world: World, tmp_path: Path) -> None:
     facts = []
     for number, seed in enumerate([5, 5, 6]):
-        played(world, tmp_path / str(number), f"seed={seed}; {CHANCES}", "a", shop.calls, "rpc_sync", "b", 20)
+        played(world, tmp_path / str(number), f"seed={seed}; {CHANCES}", shop.calls, "rpc_sync", "b", 20)
         facts.append(ledger.read(tmp_path / str(number)).facts())
     assert facts[0] == facts[1] != facts[2]
     assert facts[0]
@@ -234,26 +209,16 @@ def test_the_same_plan_twice_gives_the_same_facts(world: World, tmp_path: Path) 
 
 def test_a_chance_is_drawn_for_each_call_from_the_seed(world: World, tmp_path: Path) -> None:
     plan = f"seed=9; Raise site={HERE}function side=request chance_percent=30"
-    answers = played(world, tmp_path, plan, "a", shop.calls, "rpc_sync", "b", 40)
+    answers = played(world, tmp_path, plan, shop.calls, "rpc_sync", "b", 40)
     hit = [number for number, each in enumerate(answers, 1) if each.error]
     assert hit == [n for n in range(1, 41) if envelope.chance(9, 0, "a", f"{HERE}function", n) < 0.3]
     assert 0 < len(hit) < 40
 
 
-def test_every_hits_every_call(world: World, tmp_path: Path) -> None:
-    plan = f"Duplicate site={HERE}function every=true"
-    played(world, tmp_path, plan, "a", shop.calls, "rpc_sync", "b", 5)
-    assert executed(world, "function") == 10
-    assert len(ledger.read(tmp_path).of("fired")) == 5
-
-
 @pytest.mark.parametrize(("role", "hit"), [("", ["a", "c"]), ("role=c", ["c"])])
 def test_each_caller_has_a_count_of_its_own(world: World, tmp_path: Path, role: str, hit: list[str]) -> None:
-    begin(world, tmp_path, f"Raise site={HERE}function side=request nth=2 {role}")
-    try:
+    with active(world, tmp_path, f"Raise site={HERE}function side=request nth=2 {role}", "abcd"):
         ends = {caller: world.call(caller, shop.calls, "rpc_sync", "b", 3) for caller in ("a", "c")}
-    finally:
-        end(world)
     wanted = {caller: ["", "RuntimeError" if caller in hit else "", ""] for caller in ends}
     assert {caller: [each.error for each in answers] for caller, answers in ends.items()} == wanted
     assert [each.details["caller"] for each in ledger.read(tmp_path).of("fired")] == hit
@@ -267,15 +232,12 @@ class TestOrder:
         self, world: World, tmp_path: Path, function: str, roles: tuple[str, ...]
     ) -> None:
         """The calls arrive in the reverse order, one by one, which is the worst case."""
-        begin(world, tmp_path, f"Order site={HERE}{function} roles={','.join(roles)} seconds=10")
-        try:
+        with active(world, tmp_path, f"Order site={HERE}{function} roles={','.join(roles)} seconds=10", "abcd"):
             for number, role in enumerate(reversed(roles), 1):
                 world.call(role, shop.send_arrival, function, "d")
                 if number < len(roles):  # once all have arrived, none waits any more
                     assert world.call("d", shop.await_arrivals, number)
             answers = [world.call(role, shop.take_answer) for role in roles]
-        finally:
-            end(world)
         assert world.call("d", shop.executions) == list(roles)
         refused = function == "arrive_and_refuse"
         assert [each.error == "ValueError" if refused else each.value for each in answers] == (
@@ -287,13 +249,10 @@ class TestOrder:
         assert timeline.of("effective")[0].details["executed"] == list(roles)
 
     def test_a_missing_call_ends_the_wait_of_the_others(self, world: World, tmp_path: Path) -> None:
-        begin(world, tmp_path, f"Order site={HERE}arrive roles=a,b,c seconds=0.2")
-        try:
+        with active(world, tmp_path, f"Order site={HERE}arrive roles=a,b,c seconds=0.2", "abcd"):
             for role in ("b", "c"):
                 world.call(role, shop.send_arrival, "arrive", "d")
             answers = [world.call(role, shop.take_answer) for role in ("b", "c")]
-        finally:
-            end(world)
         for each, late in zip(answers, ("a", "a, b"), strict=True):
             assert f"nothing from {late} within 0.2 s" in each.text
             assert each.seconds < 2
@@ -355,48 +314,39 @@ class TestLedger:
         ],
     )
     def test_an_exception_of_the_callee_is_definite(self, world: World, tmp_path: Path, kind: str, text: str) -> None:
-        begin(world, tmp_path, f"Duplicate site={HERE}never")
-        answer = world.call("a", shop.refused, kind, "b")
-        end(world)
+        answer = played(world, tmp_path, f"Duplicate site={HERE}never", shop.refused, kind, "b")
         assert answer.error
         event, error = ends(tmp_path)["refuse"]
         assert (event, text in error) == ("fail", True), error
 
     def test_an_exception_in_a_callback_is_indefinite(self, world: World, tmp_path: Path) -> None:
         """torch answers with its text only, as it does for a connection that broke."""
-        begin(world, tmp_path, f"Duplicate site={HERE}never")
-        answer = world.call("a", shop.refused, "later", "b")
-        end(world)
+        answer = played(world, tmp_path, f"Duplicate site={HERE}never", shop.refused, "later", "b")
         assert "no sale" in answer.text
         assert ends(tmp_path)["refuse_later"][0] == "info"
 
     def test_a_normal_call_is_recorded_as_ok(self, world: World, tmp_path: Path) -> None:
-        played(world, tmp_path, f"Duplicate site={HERE}never", "a", shop.calls, "rpc_sync", "b", 1)
+        played(world, tmp_path, f"Duplicate site={HERE}never", shop.calls, "rpc_sync", "b", 1)
         assert ends(tmp_path) == {"function": ("ok", "")}
 
     def test_a_timeout_is_indefinite(self, world: World, tmp_path: Path) -> None:
         plan = f"Delay site={HERE}function side=request seconds=0.3"
-        begin(world, tmp_path, plan, "ab")
-        try:
+        with active(world, tmp_path, plan):
             world.call("a", shop.calls, "rpc_sync", "b", 1, 0.1)
             due = time.monotonic() + 10
             while not executed(world, "function"):  # under the plan, without which its delay would be refused
                 assert time.monotonic() < due
-        finally:
-            end(world, "ab")
         event, error = ends(tmp_path)["function"]
         assert event == "info"
         assert error.startswith("RuntimeError: RPCErr:1:RPC ran for more than set timeout (100 ms)")
 
     def test_a_call_that_cannot_be_pickled_is_definite(self, world: World, tmp_path: Path) -> None:
-        begin(world, tmp_path, f"Duplicate site={HERE}never")
-        answer = world.call("a", shop.send_a_lock, "b")
-        end(world)
+        answer = played(world, tmp_path, f"Duplicate site={HERE}never", shop.send_a_lock, "b")
         assert "cannot pickle" in answer.text
         assert ends(tmp_path)["function"][0] == "fail"
 
     def test_an_unknown_worker_is_refused_by_torch_before(self, world: World, tmp_path: Path) -> None:
-        (answer,) = played(world, tmp_path, f"Duplicate site={HERE}never", "a", shop.calls, "rpc_sync", "nobody", 1)
+        (answer,) = played(world, tmp_path, f"Duplicate site={HERE}never", shop.calls, "rpc_sync", "nobody", 1)
         assert "nobody" in answer.text
         assert ends(tmp_path) == {}
 
@@ -435,29 +385,25 @@ def _process(pid: int) -> Iterator[int]:
 
 @pytest.mark.parametrize("way", ["str.upper", "operator", "partial", "script"])
 def test_every_callable_still_works_under_a_plan(world: World, tmp_path: Path, way: str) -> None:
-    assert played(world, tmp_path, f"Duplicate site={HERE}never", "a", shop.call_something, way, "b").error == ""
+    assert played(world, tmp_path, f"Duplicate site={HERE}never", shop.call_something, way, "b").error == ""
 
 
 def test_a_pickler_of_the_users_own_passes_unhurt(world: World, tmp_path: Path) -> None:
     plan = f"Raise site={HERE}function side=request nth=2"
-    answers = played(world, tmp_path, plan, "a", shop.with_own_pickler, "b")
+    answers = played(world, tmp_path, plan, shop.with_own_pickler, "b")
     assert [each.error for each in answers] == ["", "", "RuntimeError", ""]
 
 
 def test_a_callee_without_the_plan_says_so(world: World, tmp_path: Path) -> None:
-    place = prepared(Plan.parse(f"Duplicate site={HERE}function"), tmp_path)
-    world.call("a", shop.activate, str(place), "a")
-    try:
+    with active(world, tmp_path, f"Duplicate site={HERE}function", "a"):
         (answer,) = world.call("a", shop.calls, "rpc_sync", "b", 1)
-    finally:
-        end(world, "a")
     assert "a fault hit tests.support.roles_shop:function, but its callee has no plan installed" in answer.text
 
 
 def test_a_mistake_of_the_program_is_still_torchs_to_tell(world: World, tmp_path: Path) -> None:
     plan = f"Delay site={HERE}not_a_future side=reply seconds=0.1"
     healthy = world.call("a", shop.refused, "not_a_future", "b")
-    faulty = played(world, tmp_path, plan, "a", shop.refused, "not_a_future", "b")
+    faulty = played(world, tmp_path, plan, shop.refused, "not_a_future", "b")
     assert "must return a torch.futures.Future" in healthy.text
     assert "must return a torch.futures.Future" in faulty.text
 
@@ -505,8 +451,3 @@ class TestShutdown:
             outcomes = world.wait()
             assert world.log("b") == ""
         assert {type(each).__name__ for each in outcomes.values()} == {"Returned"}
-
-
-def test_a_role_that_fails_is_reported(world: World) -> None:
-    with pytest.raises(RoleFailed):
-        world.call("a", shop.call, "rpc_sync", "nobody", 1)

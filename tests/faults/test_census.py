@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from faults.ledger import Event, Timeline
 from faults.ledger.moments_seen import census
-from faults.plan import Plan
 from faults.plan.kinds import Called
-from faults.run.runs import run
-from tests.support import roles_subjects as plays
 
 
 def invoke(role: str, site: str, to: str, time: float, nth: int = 1) -> Event:
@@ -52,11 +47,3 @@ def test_torchs_own_calls_are_left_out_unless_wanted() -> None:
 
 def test_a_run_without_calls_has_no_sites() -> None:
     assert census(timeline()) == {}
-
-
-def test_a_real_runs_calls_are_counted(tmp_path: Path) -> None:
-    found, _ = run(plays.subject(plays.careful), Plan(), tmp_path, recorded=True)
-    assert census(found.timeline) == {
-        plays.PAY: Called({"till": 3}, ("shop",)),
-        plays.TOTAL: Called({"till": 1}, ("shop",)),
-    }

@@ -26,11 +26,7 @@ SITE = "reference.batch_parameter_server:BatchUpdateParameterServer.update_and_f
 DELAY = f"Delay site={SITE} role=trainer1 side=reply seconds=0.1"
 RUN = ["run", "batch_parameter_server", "--plan"]
 
-
-@pytest.fixture(autouse=True)
-def _own_temporary_files(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs that fail are kept in this folder."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("stored")))
+pytestmark = pytest.mark.usefixtures("own_temporary_files")
 
 
 def stored() -> list[str]:

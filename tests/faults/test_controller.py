@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.inject.network.controller import Hosts, NetworkController, NetworkError, ask
+from faults.inject.network.controller import PATH, Hosts, NetworkController, NetworkError, ask
 from faults.inject.network.rules import Command
 from faults.plan import Fault
 from tests.support import roles_network
@@ -97,11 +97,12 @@ def test_nonsense_is_answered_and_forgotten(
 
 
 def test_a_rule_that_cannot_be_is_taken_back(hosts: Hosts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "faults.inject.network.rules._broken", lambda own, peer: Command(("sh", "-c", "echo no >&2; exit 1"))
-    )
+    """The table of packets is there before the program that breaks idle connections fails."""
+    (tmp_path / "ss").write_text("#!/bin/sh\necho no >&2; exit 1\n")
+    (tmp_path / "ss").chmod(0o755)
+    monkeypatch.setattr("faults.inject.network.controller.PATH", f"{tmp_path}:{PATH}")
     controller = NetworkController(hosts, tmp_path)
-    with pytest.raises(NetworkError, match=r"^fault 0: sh -c .*: no$"):
+    with pytest.raises(NetworkError, match=r"^fault 0: ss -K .*: no$"):
         ask(tmp_path, 0, Fault.parse("Reset role=a"))
     assert tables(hosts) == []
     controller.close()

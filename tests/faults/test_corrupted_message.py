@@ -15,9 +15,10 @@ from faults.inject.call.envelope import Envelope
 from faults.inject.call.replies import completed
 from faults.ledger import ledger
 from faults.plan import Fault
-from tests.faults.test_delivery import callee  # noqa: F401 (the fixture)
 
 SITE = "shop:add"
+
+pytestmark = pytest.mark.usefixtures("callee")
 
 
 def envelope(side: str, how: str, *, later: bool = False, seed: int = 0) -> Envelope:

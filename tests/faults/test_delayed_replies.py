@@ -51,9 +51,13 @@ def test_closing_waits_for_an_answer_that_is_being_given() -> None:
         go.wait(10)
         seen.append("answer")
 
+    def close() -> None:
+        later.close(give=False)
+        seen.append("closed")
+
     later.answer(0.001, lambda: None, give)
     assert giving.wait(10)
-    closing = threading.Thread(target=lambda: (later.close(give=False), seen.append("closed")))
+    closing = threading.Thread(target=close)
     closing.start()
     closing.join(0.05)
     assert closing.is_alive()

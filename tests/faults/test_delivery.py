@@ -6,7 +6,7 @@ import itertools
 import pickle
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +18,12 @@ from faults.inject.call import delivery
 from faults.inject.call.delivery import CalleeState, FaultError, deliver, exception_of
 from faults.inject.call.envelope import Envelope
 from faults.inject.call.replies import completed, is_future
-from faults.ledger import Ledger, ledger
+from faults.ledger import ledger
 from faults.plan import Fault, Plan
 
 SITE = "shop:pay"
 
-
-@pytest.fixture(autouse=True)
-def callee(tmp_path: Path) -> Iterator[CalleeState]:
-    file = Ledger(tmp_path, "b")
-    CalleeState.open = CalleeState(file)
-    yield CalleeState.open
-    CalleeState.open = None
-    file.close()
+pytestmark = pytest.mark.usefixtures("callee")
 
 
 def envelope(words: str, asynchronous: bool = False, caller: str = "a", nth: int = 1) -> Envelope:

@@ -59,8 +59,11 @@ def test_what_a_kind_cannot_hit_is_refused_by_name(fields: dict[str, Any]) -> No
 @pytest.mark.parametrize("fields", PROVEN, ids=lambda fields: " ".join(map(str, fields.values())))
 def test_what_a_kind_can_hit_is_proven(fields: dict[str, Any], tmp_path: Path) -> None:
     plan = Plan((Fault(**fields),))
-    roles = {"a": partial(play, fields["site"]), "b": stay, "c": partial(play, fields["site"])}
-    with scope(plan, tmp_path, list(roles)) as arguments, launch(roles, deadline=60, **arguments) as world:
+    call = partial(play, fields["site"])
+    with (
+        scope(plan, tmp_path, "abc") as arguments,
+        launch({"a": call, "b": stay, "c": call}, deadline=60, **arguments) as world,
+    ):
         world.wait()
     facts = Facts(Run(name="", plan=plan, timeline=read(tmp_path)))
     assert facts.fired == (True, "1 of 1 faults"), facts.run.timeline

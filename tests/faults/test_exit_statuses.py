@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import runpy
-import shutil
 import signal
 import site
 import sys
@@ -29,16 +28,12 @@ from reference.outcome import Outcome
 from reference.system.interrupts import SIGNALS
 from reference.trace import Trace
 from tests.support import roles_subjects as plays
+from tests.support.script_runs import own
 from tests.support.targets import run_of, sweep_of
 
-SCRIPTS = Path(__file__).parents[1] / "scripts"
 DROP = "Drop site=shop:pay role=till nth=1 side=reply"
 
-
-@pytest.fixture(autouse=True)
-def _own_temporary_files(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs that fail are kept in this folder."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("stored")))
+pytestmark = pytest.mark.usefixtures("own_temporary_files")
 
 
 def headline(out: str) -> str:
@@ -340,8 +335,7 @@ def test_a_run_of_an_rpc_script_gives_the_status_of_its_verdict(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("TP_SOCKET_IFNAME", "lo")
-    script = shutil.copy(SCRIPTS / "strict.py", tmp_path)
-    assert main(["run", *options, "--script", str(script), "here"]) == status
+    assert main(["run", *options, "--script", own("strict.py", tmp_path), "here"]) == status
     assert verdict(out := capfd.readouterr().out) == wanted, out
 
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from faults.inject.call.engine_calls import TO_HERE
 from faults.ledger import ledger
 from faults.plan import Plan
+from faults.plan.fields import TO_HERE
 from faults.run.runs import scope
 from reference.outcome import Killed
 from reference.world import World, launch
-from tests.faults.test_calls import begin, end
 from tests.support import roles_engine as engine
+from tests.support.active_plan import played
 
 VALUE = list(engine.VALUE)
 TIMEOUT = 0.3
@@ -39,14 +39,6 @@ EFFECTS: list[tuple[str, Any, float]] = [
 def world() -> Iterator[World]:
     with launch(["a", "b"], deadline=900) as world:
         yield world
-
-
-def played(world: World, folder: Path, plan: str, *play: Any) -> Any:
-    begin(world, folder, plan, "ab")
-    try:
-        return world.call("a", *play)
-    finally:
-        end(world, "ab")
 
 
 def test_each_kind_hits_its_fetch_and_no_other(world: World, tmp_path: Path) -> None:

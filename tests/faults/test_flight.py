@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from faults.inject.call.flight import REMOTE, TORN, BegunCalls
 from faults.ledger import read
 from faults.plan import Plan, PlanError
-from faults.run.runs import prepared
 from reference.world import World, launch
 from tests.support import roles_flight as flight
 from tests.support import roles_shop as shop
+from tests.support.active_plan import played
 
 PLAN = f"Raise site={shop.HERE}function side=flight"
 
@@ -25,17 +24,6 @@ def world() -> Iterator[World]:
     """One RPC thread a role, as an agent may have: the question and the call must not wait for each other."""
     with launch(["a", "b", "c"], deadline=300, options={"num_worker_threads": 1}) as world:
         yield world
-
-
-def played(world: World, folder: Path, plan: str, play: Any, *args: Any) -> Any:
-    place = prepared(Plan.parse(plan), folder)
-    for role in "abc":
-        world.call(role, shop.activate, str(place), role)
-    try:
-        return world.call("a", play, *args)
-    finally:
-        for role in "abc":
-            world.call(role, shop.deactivate)
 
 
 def test_the_caller_fails_while_the_callee_executes(world: World, tmp_path: Path) -> None:
@@ -54,7 +42,7 @@ def test_the_caller_fails_while_the_callee_executes(world: World, tmp_path: Path
 
 
 def test_the_error_stays_where_the_future_is_passed_on(world: World, tmp_path: Path) -> None:
-    errors = played(world, tmp_path, f"{PLAN} every=true", flight.passed_on, "b", "c")
+    errors = played(world, tmp_path, f"{PLAN} every=true", flight.passed_on, "b", "c", roles="abc")
     assert [each.partition(": ")[0] for each in errors if TORN in each] == [
         *("collected", "waited for with others", "chained", "answered with")
     ]

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from faults.inject.call.engine_calls import BACKWARD
 from faults.ledger import Timeline, ledger
 from faults.ledger.moments_seen import census
+from faults.plan.fields import BACKWARD
 from reference.world import World, launch
-from tests.faults.test_fetches import played
 from tests.support import roles_engine as engine
+from tests.support.active_plan import played
 
 # Of three passes with x = 1, 2, 3 and y = 1, 2, 3: the gradient of x is 3y, and that of y is 3x.
 HEALTHY = [([3.0, 6.0, 9.0], [3.0 * n] * 3) for n in (1, 2, 3)]

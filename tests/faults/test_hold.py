@@ -27,10 +27,13 @@ SECONDS = 0.4
 @pytest.mark.parametrize(("side", "order"), [("request", ["fired", "executed"]), ("reply", ["executed", "fired"])])
 def test_a_callee_runs_no_python_while_it_is_held(side: str, order: list[str], tmp_path: Path) -> None:
     plan = Plan.parse(f"Hold site=tests.support.roles_hold:visit side={side} seconds={SECONDS}")
-    roles = {"a": plays.visitor, "b": partial(plays.longest_gap, SECONDS)}
-    with scope(plan, tmp_path, list(roles)) as arguments, launch(roles, deadline=60, **arguments) as world:
+    with (
+        scope(plan, tmp_path, "ab") as arguments,
+        launch({"a": plays.visitor, "b": partial(plays.longest_gap, SECONDS)}, deadline=60, **arguments) as world,
+    ):
         outcome = world.wait()["b"]
     assert isinstance(outcome, Returned)
+    assert isinstance(outcome.value, float)
     assert outcome.value >= SECONDS
     timeline = read(tmp_path)
     (effective,) = timeline.of("effective")
@@ -46,6 +49,7 @@ def test_a_role_that_holds_itself_goes_on_when_it_has_said_so(tmp_path: Path) ->
     with scope(plan, tmp_path, ["a"]) as arguments, launch(roles, deadline=60, **arguments) as world:
         outcome = world.wait()["a"]
     assert isinstance(outcome, Returned)
+    assert isinstance(outcome.value, float)
     assert outcome.value >= 0.2
     events = [each.event for each in read(tmp_path).events if each.event in ("fired", "effective", "shutdown")]
     assert events == ["fired", "effective", "shutdown"]

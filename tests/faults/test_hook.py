@@ -67,7 +67,7 @@ def test_install_replaces_start_and_shutdown_only_and_remove_puts_them_back(tmp_
     sys.modules["late"] = late
     try:
         hook.remove()
-        assert late.taken is original  # type: ignore[attr-defined]
+        assert late.taken is original
     finally:
         del sys.modules["late"]
     assert changed(before) == set()
@@ -167,24 +167,16 @@ def test_an_unreadable_plan_is_refused(tmp_path: Path, text: str | None, message
         hook.install(tmp_path)
 
 
-def run(folder: Path, play: Any, plan: Plan = PLAN, **more: Any) -> ledger.Timeline:
+def run(folder: Path, play: Any) -> ledger.Timeline:
     """Return the ledger of a world in which ``a`` executes the function, and ``b`` only answers calls."""
     roles = {"a": play, "b": shop.nothing}
-    with scope(plan, folder, list(roles), **more) as arguments, launch(roles, deadline=100, **arguments) as world:
+    with scope(PLAN, folder, list(roles)) as arguments, launch(roles, deadline=100, **arguments) as world:
         assert {type(each) for each in world.wait().values()} == {Returned}, world.log("a")
     return ledger.read(folder)
 
 
 def left(timeline: ledger.Timeline) -> dict[str, dict[str, int]]:
     return {each.role: {n: c for n, c in each.details.items() if c} for each in timeline.of("left")}
-
-
-def test_an_empty_plan_writes_no_ledger_and_a_recorded_one_does(tmp_path: Path) -> None:
-    assert run(tmp_path / "0", shop.three_calls, Plan()).roles == ()
-    recorded = run(tmp_path / "1", shop.three_calls, Plan(), record=True)
-    sites = [each.details["site"] for each in recorded.of("invoke") if each.role == "a"]
-    assert [site for site in sites if site.startswith(HERE)] == [f"{HERE}function"] * 3
-    assert recorded.of("planned", "fired") == []
 
 
 def test_a_healthy_role_leaves_nothing(tmp_path: Path) -> None:

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from functools import partial
 
 import pytest
+import torch.distributed.autograd as dist_autograd
 from torch._C._distributed_rpc import PyRRef
 from torch.distributed.rpc import api
+from torch.distributed.rpc.internal import _InternalRPCPickler
 
 from faults import leaks
-from faults.tracing import hooks
 from reference.world import World, launch
 from tests.support import roles_leaks as roles
 
@@ -171,20 +172,22 @@ def test_a_process_that_does_not_trace_or_has_no_rpc_is_told_so() -> None:
 
 
 def test_untrace_puts_every_function_of_torch_back() -> None:
-    before = {name: vars(PyRRef)[name] for name in hooks._RREF}, dict(vars(api))
+    places = PyRRef, api, dist_autograd, dist_autograd.context, _InternalRPCPickler
+    before = [dict(vars(place)) for place in places]
     leaks.trace()
     leaks.trace()
-    assert api._invoke_rpc_python_udf is not before[1]["_invoke_rpc_python_udf"]
+    assert all(vars(place) != old for place, old in zip(places, before, strict=True))
     leaks.untrace()
-    assert ({name: vars(PyRRef)[name] for name in hooks._RREF}, dict(vars(api))) == before
+    assert [dict(vars(place)) for place in places] == before
 
 
 def test_untrace_leaves_what_another_has_replaced_since(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = api._invoke_rpc_python_udf
+    name, functions = "_invoke_rpc_python_udf", vars(api)
+    original = functions[name]
     leaks.trace()
-    plan = partial(api._invoke_rpc_python_udf)
-    monkeypatch.setattr(api, "_invoke_rpc_python_udf", plan)
+    plan = partial(functions[name])
+    monkeypatch.setattr(api, name, plan)
     leaks.untrace()
-    assert api._invoke_rpc_python_udf is plan
+    assert functions[name] is plan
     monkeypatch.undo()
-    api._invoke_rpc_python_udf = original
+    functions[name] = original

@@ -10,7 +10,6 @@ from faults.cli.list_command import print_calls
 from faults.cli.main import main
 from faults.ledger import Event, Timeline
 from faults.plan import Plan
-from tests.faults.test_script import _plain  # noqa: F401 (the fixture)
 
 
 def listed(out: str) -> list[str]:
@@ -50,6 +49,7 @@ def test_what_torch_sends_has_a_plan_that_can_hit_it(capsys: pytest.CaptureFixtu
     assert all(Plan.parse(plan).faults for plan in plans)
 
 
+@pytest.mark.usefixtures("plain_over_tcp")
 def test_a_script_that_fails_by_itself_is_judged_instead(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "bad.py").write_text("raise SystemExit(3)\n")
     assert main(["list", "--dir", str(tmp_path / "run"), "--script", str(tmp_path / "bad.py")]) == 3

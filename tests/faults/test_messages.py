@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed.rpc as rpc
+from torch._C._distributed_rpc import RpcBackendOptions
 
 from faults.inject import messages
 from faults.judge import proof
@@ -236,8 +237,8 @@ def test_the_programs_options_stay_under_the_faulty_agent(tmp_path: Path) -> Non
     plan = Plan.parse("Delay message=PYTHON_CALL role=a seconds=2; Drop message=SCRIPT_CALL role=b times=3")
     given = rpc.TensorPipeRpcBackendOptions(num_worker_threads=7, rpc_timeout=11, init_method="tcp://x:1")
     for role, late, lost in (("a", {"PYTHON_CALL": 2.0}, []), ("b", {}, ["SCRIPT_CALL"]), ("c", {}, [])):
-        backend, options = messages.backend_for(plan, role, rpc.BackendType.TENSORPIPE, given)
-        assert backend is rpc.backend_registry.BackendType.FAULTY_TENSORPIPE
+        backend, options = messages.backend_for(plan, role, rpc.BackendType["TENSORPIPE"], given)
+        assert backend is rpc.backend_registry.BackendType["FAULTY_TENSORPIPE"]
         assert (options.num_worker_threads, options.rpc_timeout, options.init_method) == (7, 11.0, "tcp://x:1")
         assert (options.messages_to_delay, options.messages_to_fail) == (late, lost)
         assert options.num_fail_sends == (3 if role == "b" else 0)
@@ -254,14 +255,13 @@ def test_another_backend_is_refused() -> None:
     with pytest.raises(
         PlanError, match=r"^faults of messages need TensorPipeRpcBackendOptions, got RpcBackendOptions$"
     ):
-        messages.backend_for(PLAN, "a", None, rpc.RpcBackendOptions())
+        messages.backend_for(PLAN, "a", None, RpcBackendOptions())
 
 
 def test_device_maps_are_refused() -> None:
     options = rpc.TensorPipeRpcBackendOptions()
-    rpc.TensorPipeRpcBackendOptions.__mro__[1].device_maps.fset(
-        options, {"b": {torch.device("cpu"): torch.device("cpu")}}
-    )
+    base = vars(rpc.TensorPipeRpcBackendOptions.__mro__[1])
+    base["device_maps"].fset(options, {"b": {torch.device("cpu"): torch.device("cpu")}})
     with pytest.raises(
         PlanError, match=r"^faults of messages: the faulty agent cannot have 'device_maps' or 'devices'$"
     ):

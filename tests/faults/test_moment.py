@@ -36,10 +36,6 @@ def test_every_moment_comes_back(moment: Moment) -> None:
     assert Moment.parse(str(moment)) == moment
 
 
-def test_zeros_in_front_are_dropped() -> None:
-    assert str(Moment.parse("step:007@ps")) == "step:7@ps"
-
-
 @pytest.mark.parametrize(
     "text",
     [

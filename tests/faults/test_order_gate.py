@@ -10,15 +10,11 @@ import pytest
 
 from faults.inject.call.order_gate import OrderGate, OutOfTurn
 from faults.plan import Fault
+from tests.support.roles_shop import arrived
 
 
 def fault(roles: str, seconds: float = 10) -> Fault:
     return Fault(kind="Order", site="shop:pay", roles=tuple(roles), seconds=seconds)
-
-
-def waiting(turns: OrderGate, count: int) -> None:
-    with turns._changed:
-        assert turns._changed.wait_for(lambda: sum(len(g.arrived) for g in turns._groups.values()) >= count, 10)
 
 
 @pytest.mark.parametrize("roles", list(itertools.permutations("abc")), ids="".join)
@@ -36,21 +32,12 @@ def test_calls_execute_in_every_order_from_every_arrival(roles: tuple[str, ...],
         futures = []
         for number, role in enumerate(arrivals, 1):
             futures.append(pool.submit(play, role))
-            waiting(turns, number)
+            assert arrived(turns, number)
         gate.set()
         for each in futures:
             each.result(10)
     assert done == list(roles)
-    assert turns._groups == {}
-
-
-def test_without_turns_calls_execute_as_they_arrive() -> None:
-    """The control: the same threads, without a gate."""
-    done: list[str] = []
-    with ThreadPoolExecutor(1) as pool:
-        for role in "cba":
-            pool.submit(done.append, role)
-    assert done == ["c", "b", "a"]
+    assert turns.groups == {}
 
 
 def test_a_missing_call_is_named() -> None:
@@ -90,7 +77,7 @@ def test_a_late_first_call_still_frees_the_others() -> None:
                 return "went"
 
         future: Future[str] = pool.submit(second)
-        waiting(turns, 1)
+        assert arrived(turns, 1)
         assert not future.done()
         with turns.turn(0, fault("ab"), 1, "a"):
             assert not future.done()

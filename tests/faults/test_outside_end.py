@@ -18,8 +18,10 @@ from faults.judge.facts import how_all_ended
 from faults.ledger import record
 from faults.ledger.ledger import SCHEMA, boot_id
 from faults.script.autostart import VARIABLE
-from faults.script.script import _environment
-from tests.faults.test_script import _plain, own  # noqa: F401 (the fixture, too)
+from faults.script.script import environment_for
+from tests.support.script_runs import own
+
+pytestmark = pytest.mark.usefixtures("plain_over_tcp")
 
 DOUBLE = "Duplicate site=__main__:pay role=till nth=1"
 LOST = "Drop site=__main__:pay role=till nth=1 side=request"
@@ -28,7 +30,7 @@ LOST = "Drop site=__main__:pay role=till nth=1 side=request"
 def run(place: Path, plan: str, how: str) -> int:
     """Prepare a folder, run the script with FAULTS_RUN, and return the script's status."""
     assert main(["prepare", str(place), "--plan", plan]) == 0
-    environment = _environment(place)
+    environment = environment_for(place)
     assert environment[VARIABLE] == str(place)
     command = [sys.executable, own("stall.py", place.parent), how]
     with small_files_only():  # no transport that spins: torch's first error imports a second's work of modules

@@ -21,11 +21,11 @@ class Held:
     torchs = staticmethod(rpc.init_rpc)
 
     @staticmethod
-    def new() -> None:
+    def new(*_: object) -> None:
         """Replaces `init_rpc`."""
 
     @staticmethod
-    def others() -> None:
+    def others(*_: object) -> None:
         """Another replacement that was there before."""
 
 

@@ -228,9 +228,9 @@ def test_a_plan_holds_nothing_but_faults() -> None:
     for wrong in (None, 7, fault, "Duplicate", [None], [fault, "Crash"], {fault: 1}):
         with pytest.raises(PlanError, match=r"^'faults' must be "):
             Plan(wrong)  # type: ignore[arg-type]
-    for wrong in (None, True, 1.0, "7", -1, 2**63, 10**5000):
+    for seed in (None, True, 1.0, "7", -1, 2**63, 10**5000):
         with pytest.raises(PlanError, match=r"^'seed' must be an integer "):
-            Plan((), wrong)  # type: ignore[arg-type]
+            Plan((), seed)  # type: ignore[arg-type]
 
 
 def test_lost_messages_of_a_plan_have_one_number_of_times() -> None:
@@ -298,7 +298,7 @@ def test_equal_plans_and_only_they_are_equal() -> None:
 
 
 def test_a_plan_is_frozen() -> None:
-    fault = Fault(kind="Order", site="shop:pay", roles=["till2", "till1"], seconds=1)
+    fault = Fault(kind="Order", site="shop:pay", roles=["till2", "till1"], seconds=1)  # type: ignore[arg-type]
     with pytest.raises(FrozenInstanceError):
         fault.seconds = 2.0  # type: ignore[misc]
     with pytest.raises(FrozenInstanceError):

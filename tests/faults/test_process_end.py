@@ -12,9 +12,9 @@ from faults.judge.rules import Judgement
 from faults.ledger.record import COMMAND, Run
 from faults.plan import Plan
 from faults.script.script import run_script
-from tests.faults.test_script import COLD, _plain, own  # noqa: F401 (the fixture, too)
+from tests.support.script_runs import own
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("plain_over_tcp")]
 
 PAYS = "site=__main__:pay role=till nth=2"
 LOST = f"Drop {PAYS} side=request"
@@ -22,10 +22,12 @@ KILLED = "was killed by the plan, by SIGKILL"
 GONE, RETURNED, LATE = "is gone without a word", "returned", "raised RuntimeError: RPCErr:1:RPC ran for more"
 
 
-def played(program: str, how: str, place: Path, plan: str = "seed=0", **more: float) -> tuple[Run, Judgement]:
+def played(
+    program: str, how: str, place: Path, plan: str = "seed=0", bound: float | None = None
+) -> tuple[Run, Judgement]:
     """Run a program. Its command ends with status 0, whatever its roles do."""
     command = [sys.executable, own(program, place), how]
-    found, judgement = run_script(command, Plan.parse(plan), place / "run", **{"deadline": 60, **more})
+    found, judgement = run_script(command, Plan.parse(plan), place / "run", deadline=60, bound=bound)
     assert found.ends[COMMAND].returned
     return found, judgement
 
@@ -39,11 +41,11 @@ def ended(found: Run, wanted: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("how", "plan", "verdict", "shop", "till"),
     [
-        pytest.param("strict", "seed=0", "unchecked", RETURNED, RETURNED, marks=COLD),
+        pytest.param("strict", "seed=0", "unchecked", RETURNED, RETURNED, marks=pytest.mark.cold),
         ("rude", "seed=0", "unchecked", RETURNED, RETURNED),
         ("open", "seed=0", "unchecked", RETURNED, RETURNED),
         ("served", "seed=0", "unchecked", GONE, RETURNED),  # its parent ends it by SIGTERM
-        pytest.param("strict", LOST, "wrong", "raised ", LATE, marks=COLD),
+        pytest.param("strict", LOST, "wrong", "raised ", LATE, marks=pytest.mark.cold),
         ("tolerant", LOST, "unchecked", RETURNED, RETURNED),
         ("strict", f"Duplicate {PAYS}", "wrong", "raised ", "raised RuntimeError: "),
         (

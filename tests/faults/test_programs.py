@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,16 +9,9 @@ import pytest
 from faults.plan import Plan
 from tests.programs.running import mistakes, run_row
 from tests.programs.verdicts import COMMANDS, HEALTHY, TABLE, Expected
-from tests.support.script_runs import plain
 from tests.tiers.share import one_of
 
-pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_start")]
-
-
-@pytest.fixture(autouse=True)
-def _plain(tmp_path: Path) -> Iterator[None]:
-    with plain(tmp_path):
-        yield
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("plain")]
 
 
 @pytest.mark.cold

@@ -15,6 +15,8 @@ from faults.ledger.run_files import RESULTS
 from faults.script import results
 from faults.script.results import ERRORS, OUTPUT, CheckMissing, Results, StaleResult
 
+pytestmark = pytest.mark.usefixtures("own_folder")
+
 
 def run(folder: Path, found: Results, output: str = "", returned: bool = True, **files: str) -> Any:
     """Do what a run does: begin, print, write files, end."""
@@ -26,11 +28,6 @@ def run(folder: Path, found: Results, output: str = "", returned: bool = True, *
     for name, text in files.items():
         Path(name).write_text(text)
     return found.end(folder, returned)
-
-
-@pytest.fixture(autouse=True)
-def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def test_output_and_files_are_those_of_the_healthy_run(tmp_path: Path) -> None:
@@ -143,7 +140,7 @@ def test_a_file_of_an_earlier_run_is_refused(tmp_path: Path) -> None:
 def test_files_of_the_same_name_are_kept_apart(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     wanted = Results(files=[Path("loss"), Path("a/loss")])
-    run(tmp_path / "run", wanted, **{"loss": "1", "a/loss": "2"})
+    run(tmp_path / "run", wanted, "", True, **{"loss": "1", "a/loss": "2"})
     kept = sorted((tmp_path / "run" / RESULTS).iterdir())
     assert [(each.name, each.read_text()) for each in kept] == [
         ("0-loss", "1"),

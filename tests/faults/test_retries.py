@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.retries import ENDING, EXAMPLES, FAULTS, HEALTHY, LATER, ONCE, TWICE, run, verdict_of
-from tests.support.script_runs import plain
 
 # What the customer prints if each payment counts once, 1, 1 + 10, 1 + 10 + 100; and the bank at its end.
 ANSWERS = ["paid 1, the balance is 1", "paid 10, the balance is 11", "paid 100, the balance is 111"]
 RIGHT = [*ANSWERS, "in the end the balance is 111"]
 
-pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_start")]
-
-
-@pytest.fixture(autouse=True)
-def _plain(tmp_path: Path) -> Iterator[None]:
-    with plain(tmp_path):
-        yield
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("plain")]
 
 
 def said(capfd: pytest.CaptureFixture[str]) -> list[str]:

@@ -177,12 +177,6 @@ def test_a_run_that_cannot_start_loses_nothing(
     assert files(tmp_path) == before
 
 
-def test_a_command_that_is_not_there_leaves_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = stored(tmp_path)
-    assert main(["run", "--healthy", "--dir", str(tmp_path), "--script", "no-such-command"]) == 2
-    assert (files(tmp_path), capsys.readouterr().err.count("\n")) == (before, 1)
-
-
 @pytest.mark.parametrize("name", ["plan.json", "run.json", "data.jsonl", "+.notes.status"])
 def test_a_file_of_the_users_own_is_never_replaced(name: str, tmp_path: Path) -> None:
     """It is kept even if it has the name of one of a run's files."""

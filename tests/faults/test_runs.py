@@ -136,32 +136,6 @@ def test_no_role_is_given_up_within_the_bound(tmp_path: Path, monkeypatch: pytes
     assert given == [2 * found.timeout + 10.0 + 0.1]
 
 
-class TestUnknown:
-    def test_a_run_without_its_end_is_unknown(self, tmp_path: Path) -> None:
-        played(plays.careful, DELAY, tmp_path)
-        (tmp_path / record.RUN).unlink()
-        judgement = judge(record.read(tmp_path))
-        assert (judgement.verdict, judgement.status) == ("unknown", 3)
-        assert [check.name for check in judgement.complaints] == ["record", "ends"]
-        assert "no run.json: the folder comes from `prepare`, or the launcher died" in str(judgement)
-
-    def test_a_run_with_a_torn_line_is_unknown(self, tmp_path: Path) -> None:
-        _, whole = played(plays.careful, DELAY, tmp_path)
-        ledger = tmp_path / "shop.jsonl"
-        os.truncate(ledger, ledger.stat().st_size - 5)
-        judgement = judge(record.read(tmp_path))
-        assert (whole.verdict, judgement.verdict, judgement.status) == ("equal", "unknown", 3)
-        assert "shop: torn lines: 1" in str(judgement)
-
-    def test_a_run_without_the_ledger_of_the_role_that_fired_is_unknown(self, tmp_path: Path) -> None:
-        """The verdict is not 'not fired', because the lost ledger might tell otherwise."""
-        _, whole = played(plays.careful, DELAY, tmp_path)
-        (tmp_path / "shop.jsonl").unlink()
-        judgement = judge(record.read(tmp_path))
-        assert (whole.verdict, judgement.verdict, judgement.status) == ("equal", "unknown", 3)
-        assert "shop: no ledger" in str(judgement)
-
-
 def test_processes_that_a_run_leaves_are_named_and_ended(tmp_path: Path) -> None:
     """Other processes that this one started are left alone."""
     before = children_of(os.getpid())

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,37 +12,23 @@ from torch.utils.data._utils import MP_STATUS_CHECK_INTERVAL
 
 from faults.cli.main import main
 from faults.cli.options import only_theirs
-from faults.inject.messages import small_files_only
 from faults.ledger import Ledger
 from faults.ledger.record import COMMAND
 from faults.plan import Plan, PlanError
 from faults.run.leftovers import GRACE, adopting
 from faults.script.autostart import VARIABLE
-from faults.script.script import _grace, run_script
+from faults.script.script import grace_of, run_script
 from reference.cli.options import BadInput
 from tests.support import own_process
+from tests.support.script_runs import own
 
-SCRIPTS = Path(__file__).parents[1] / "scripts"
 PAY = "__main__:pay role=till nth=2"
 DOUBLE = "Duplicate site=__main__:pay role=till nth=1"
 LOST = "Drop site=__main__:pay role=till nth=1 side=request"
 LATE = "Delay site=__main__:pay role=till nth=2 side=request seconds=0.1"
 TWELVE = "till raised AssertionError: 12"
-COLD = pytest.mark.cold
 
-
-@pytest.fixture(autouse=True)
-def _plain(warm_start: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The program finds this project only by `run_script`, and uses TCP, because the default transport spins."""
-    monkeypatch.setenv("TP_SOCKET_IFNAME", "lo")
-    monkeypatch.delenv("PYTHONPATH", raising=False)
-    with small_files_only():
-        yield
-
-
-def own(name: str, place: Path) -> str:
-    """Make a copy of a program in a folder of its own."""
-    return str(shutil.copy(SCRIPTS / name, place / name))
+pytestmark = pytest.mark.usefixtures("plain_over_tcp")
 
 
 @pytest.mark.long
@@ -60,7 +44,7 @@ def test_a_run_keeps_no_thread_and_no_open_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("plan", "said", "verdict"),
     [
-        pytest.param("seed=0", ["paid 10, in all 11", "takings [1, 10, 100]"], "unchecked", marks=COLD),
+        pytest.param("seed=0", ["paid 10, in all 11", "takings [1, 10, 100]"], "unchecked", marks=pytest.mark.cold),
         (f"Drop site={PAY} side=request", ["not paid 10: RPCErr:1:", "takings [1, 100]"], "unchecked"),
         (f"Drop site={PAY} side=reply", ["not paid 10: RPCErr:1:", "takings [1, 10, 100]"], "unchecked"),
         (f"Crash site={PAY} when=before", ["paid 1, in all 1"], "failed loudly"),
@@ -157,9 +141,9 @@ def test_processes_that_a_script_leaves_are_found_and_ended(tmp_path: Path) -> N
 def test_children_of_a_killed_role_have_longer_to_end(tmp_path: Path) -> None:
     """A DataLoader's workers need it: they check every 5 s whether their parent still lives."""
     ledger = Ledger(tmp_path, "till")
-    assert _grace(tmp_path) == GRACE < MP_STATUS_CHECK_INTERVAL
+    assert grace_of(tmp_path) == GRACE < MP_STATUS_CHECK_INTERVAL
     ledger.write("fired", fault=0, kind="Crash", pid=7)
-    assert _grace(tmp_path) > MP_STATUS_CHECK_INTERVAL
+    assert grace_of(tmp_path) > MP_STATUS_CHECK_INTERVAL
     echo = ["sh", "-c", "echo; exec cat"]
     with (
         adopting() as left,
@@ -168,12 +152,7 @@ def test_children_of_a_killed_role_have_longer_to_end(tmp_path: Path) -> None:
         ending.stdout.readline()  # type: ignore[union-attr]  # before it has begun, it has no name
         assert [" still runs (process " in line for line in left(0.0)] == [True]
         ending.stdin.close()  # type: ignore[union-attr]
-        assert left(_grace(tmp_path)) == []
-
-
-def test_a_plan_for_a_program_without_rpc_is_unknown(tmp_path: Path) -> None:
-    """Without RPC no fault fires, and it is unknown whether the plan has reached the program."""
-    assert python("", tmp_path, f"Drop site={PAY} side=reply")[0] == "unknown"
+        assert left(grace_of(tmp_path)) == []
 
 
 def test_a_script_gets_the_folder_and_its_own_python_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,8 +71,8 @@ def test_a_call_through_a_proxy_belongs_to_the_method(proxy: Any) -> None:
 
 
 def test_a_call_with_a_function_as_argument_belongs_to_both() -> None:
-    both = (f"{HERE}_call_method", f"{HERE}Till.method")
-    assert sites_of(shop._call_method, (shop.Till.method, 1), {}) == both
-    assert sites_of(shop._call_method, (1,), {"method": shop.Till.method}) == both
+    both = (f"{HERE}call_method", f"{HERE}Till.method")
+    assert sites_of(shop.call_method, (shop.Till.method, 1), {}) == both
+    assert sites_of(shop.call_method, (1,), {"method": shop.Till.method}) == both
     assert sites_of(shop.function, (shop.function,), {}) == (f"{HERE}function",)
-    assert sites_of(shop._call_method, (shop.Till,), {}) == both[:1]
+    assert sites_of(shop.call_method, (shop.Till,), {}) == both[:1]

@@ -15,16 +15,13 @@ import pytest
 
 from faults.cli import targets
 from faults.cli.main import main
-from tests.faults.test_script import SCRIPTS, _plain, own  # noqa: F401 (the fixture, too)
+from tests.support.script_runs import SCRIPTS, own
 from tests.support.suite_runs import ROOT
 
 DROP = "Drop site=__main__:pay role=till side=reply"
 SCHEMA = json.loads((ROOT / "docs/faults/report.schema.json").read_text())
 
-
-@pytest.fixture(autouse=True)
-def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("plain_over_tcp", "own_folder")
 
 
 def script(*arguments: str, name: str = "tally.py") -> list[str]:

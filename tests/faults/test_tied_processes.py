@@ -33,9 +33,8 @@ LEADS = ["sh", "-c", "setsid sleep 1000 & env -i sleep 1000 & echo; wait"]
 @contextmanager
 def launcher(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], set[int]]]:
     """Start a process that starts this command tied to itself, and yield it with the pids of the tied processes."""
-    given = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "cwd": Path(__file__).parents[2]}
-    program = [sys.executable, "-c", PROGRAM, *command]
-    with subprocess.Popen(program, text=True, start_new_session=True, **given) as process:
+    program, pipe, root = [sys.executable, "-c", PROGRAM, *command], subprocess.PIPE, Path(__file__).parents[2]
+    with subprocess.Popen(program, text=True, start_new_session=True, stdin=pipe, stdout=pipe, cwd=root) as process:
         started = set[int]()
         try:
             assert process.stdout is not None

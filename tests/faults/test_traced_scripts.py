@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from faults.cli.main import main
-from faults.inject.messages import small_files_only
 from faults.ledger import read
 from faults.ledger.record import is_traced
 from faults.plan import Plan
 from faults.run.runs import of_tutorial, prepared, run
 from reference.verify import quick
+from tests.support.script_runs import SCRIPTS
 
-SCRIPTS = Path(__file__).parents[1] / "scripts"
-
-
-@pytest.fixture(autouse=True)
-def _plain(warm_start: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TP_SOCKET_IFNAME", "lo")
-    with small_files_only():
-        yield
+pytestmark = pytest.mark.usefixtures("plain_over_tcp", "own_folder")
 
 
 def line(script: str, text: str) -> str:

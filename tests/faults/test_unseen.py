@@ -56,7 +56,7 @@ PLACES: dict[str, Callable[[Agent], Any]] = {
 }
 
 
-def close(_: object, *received: object) -> None:
+def close(_: object, *received: object, **more: object) -> None:
     """Stand for the work of a handler."""
 
 

@@ -17,9 +17,9 @@ from faults.ledger import record
 from faults.plan import Plan
 from faults.script import stacks
 from faults.script.autostart import VARIABLE
-from faults.script.script import _environment, run_script
+from faults.script.script import environment_for, run_script
 from faults.script.waits import asked, place_of, waits
-from tests.faults.test_script import SCRIPTS
+from tests.support.script_runs import SCRIPTS
 
 LIBRARY = 'File "/usr/lib/python3.11/threading.py", line 327 in wait'
 OWN = 'File "shop.py", line 7 in pay'
@@ -62,7 +62,7 @@ def started(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[int]:
     has just been forked may start another program, which the signal would end."""
     (tmp_path / stacks.STACKS).touch()
     command = [sys.executable, str(SCRIPTS / "waiting.py"), request.param]
-    environment = _environment(tmp_path)
+    environment = environment_for(tmp_path)
     process = subprocess.Popen(command, env=environment, start_new_session=True, stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None
@@ -75,7 +75,7 @@ def started(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[int]:
 
 def test_every_process_says_where_it_waits(started: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One holds the GIL, one is stopped, and one blocks every signal."""
-    monkeypatch.setattr(sys.modules[waits.__module__], "_SECONDS", 0.5)
+    monkeypatch.setattr("faults.script.waits.ANSWER_SECONDS", 0.5)
     source = list(map(str.strip, (SCRIPTS / "waiting.py").read_text().splitlines()))
     line = {text: number for number, text in enumerate(source, 1)}  # of equal lines the last one
     sleeping = line["ctypes.PyDLL(None).sleep(1000)  # a signal ends it"]

@@ -529,8 +529,8 @@ _OF_FOLDERS = (
     Mutant(
         "script-without-a-watcher",
         "faults/script/script.py",
-        "environment = {**_environment(place), **variables,",
-        "environment = {**_environment(place),",
+        "environment = {**environment_for(place), **variables,",
+        "environment = {**environment_for(place),",
         ("tests/faults/test_cli.py::test_a_command_that_is_killed_takes_its_script_along",),
         "a launcher that is killed leaves its script running",
         waits=True,

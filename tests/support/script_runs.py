@@ -1,12 +1,20 @@
-"""The environment of programs that are run as a user runs them."""
+"""Programs that are run as a user runs them: where they stand, and their environment."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+
+
+def own(name: str, place: Path) -> str:
+    """Make a copy of one of the scripts in a folder of its own, and return its path."""
+    return str(shutil.copy(SCRIPTS / name, place / name))
 
 
 @contextmanager
