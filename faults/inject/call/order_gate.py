@@ -32,12 +32,13 @@ class Group:
 class OrderGate:
     """Hold calls back in the callee's process until it is their turn.
 
-    A waiting call keeps its RPC thread, because in another thread it would lose its autograd context.
+    A waiting call keeps its RPC thread, because in another thread it would lose its autograd context. ``groups``: those
+    that have not all executed, by fault and occurrence; ``changed`` is notified when a call has arrived or executed.
     """
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._groups: dict[tuple[int, int], Group] = {}
+        self.changed = threading.Condition()
+        self.groups: dict[tuple[int, int], Group] = {}
 
     @contextmanager
     def turn(self, number: int, fault: Fault, nth: int, caller: str) -> Iterator[Group]:
@@ -48,18 +49,18 @@ class OrderGate:
         """
         roles = fault.roles or ()
         position, due = roles.index(caller), time.monotonic() + (fault.seconds or 0)
-        with self._changed:
-            group = self._groups.setdefault((number, nth), Group(roles))
+        with self.changed:
+            group = self.groups.setdefault((number, nth), Group(roles))
             group.arrived.append(caller)
-            self._changed.notify_all()
-            if not self._changed.wait_for(lambda: group.done >= position, due - time.monotonic()):
+            self.changed.notify_all()
+            if not self.changed.wait_for(lambda: group.done >= position, due - time.monotonic()):
                 late = ", ".join(roles[group.done : position])
                 raise OutOfTurn(f"Order: nothing from {late} within {fault.seconds} s, wanted before {caller}")
         try:
             yield group
         finally:
-            with self._changed:
+            with self.changed:
                 group.done += 1
                 if group.complete:
-                    del self._groups[number, nth]
-                self._changed.notify_all()
+                    del self.groups[number, nth]
+                self.changed.notify_all()
