@@ -29,7 +29,8 @@ def has_its_twins_bits(name: str, count: int) -> Callable[..., None]:
         assert_equal(world, case)
 
     test.__name__ = test.__qualname__ = f"test_{name}_equals_its_twin"
-    return on(name)(examples(count, case=EXACT[name])(test))
+    made: Callable[..., None] = on(name)(examples(count, case=EXACT[name])(test))
+    return made
 
 
 test_parameter_server_equals_its_twin = has_its_twins_bits("parameter_server", 300)
@@ -66,7 +67,7 @@ def plain_training(initial: Tensors, batches: list[Any], lr: float, momentum: fl
     """SGD on the summed loss of everything, divided by ``parts``: gradients and parameters of every step."""
     names, values = list(initial), list(initial.values())
     velocity = [torch.zeros_like(value) for value in values]
-    found = {}
+    found: Tensors = {}
     for step, (inputs, weights) in enumerate(batches):
         values = [value.clone().requires_grad_() for value in values]
         loss = (linear_relu(values, inputs) * weights).sum() / parts
@@ -154,7 +155,7 @@ def test_plain_training_can_tell_a_wrong_run() -> None:
 def _fails(idle: World) -> Callable[[Any], bool]:
     def fails(case: Any) -> bool:
         try:
-            test_batch_parameter_server_is_plain_training.hypothesis.inner_test(idle, case)  # type: ignore[attr-defined]
+            test_batch_parameter_server_is_plain_training.hypothesis.inner_test(idle, case)
         except AssertionError:
             return True
         return False

@@ -154,8 +154,8 @@ def test_a_last_call_of_a_step_that_is_doubled_ends_batch_reinforce(tmp_path: Pa
 def test_a_planted_bug_is_found(tmp_path: Path) -> None:
     """A server that applies a doubled call twice is silently wrong."""
     lab = Lab("parameter_server", tmp_path)
-    roles = {**lab.subject.roles, "ps": Planted(bugs.apply_again, lab.subject.roles["ps"])}
-    lab.subject = replace(lab.subject, roles=roles)
+    ps = Planted(bugs.apply_again, lab.subject.roles["ps"])
+    lab.subject = replace(lab.subject, roles={**lab.subject.roles, "ps": ps})
     doubled = lab.faults(("Duplicate",), places=["call"]).filter(lambda each: each.chance_percent is None)
     found = counterexample(doubled, lambda fault: lab.judged(fault).verdict == "wrong", count=12)
     assert found.site.endswith("apply_gradients")

@@ -8,6 +8,7 @@ import select
 import socket
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from faults.plan import Plan
 _IN_MODIFY = 2  # sys/inotify.h
 
 _announcers: list[Announcer] = []
-_undo: list[object] = []
+_undo: list[Callable[[], object]] = []
 
 
 def enter_network(folder: Path, role: str) -> None:
@@ -42,7 +43,7 @@ def announce(step: int) -> float:
 
 
 def undo() -> None:
-    _undo[0]()  # type: ignore[operator]
+    _undo[0]()
 
 
 class Unlucky(Exception):
@@ -50,7 +51,7 @@ class Unlucky(Exception):
 
 
 def name() -> str:
-    return rpc.get_worker_info().name
+    return str(rpc.get_worker_info().name)
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def counted() -> int:
 
 _go = threading.Event()
 _entered = threading.Event()
-_pending: list[rpc.Future[None]] = []
+_pending: list[torch.futures.Future[None]] = []
 
 
 def stay() -> None:

@@ -21,6 +21,7 @@ from torch.futures import Future
 
 from faults import hook
 from faults.inject.call import delivery
+from faults.inject.call.order_gate import OrderGate
 from faults.inject.process import processes
 from faults.plan.places import Moment
 from reference.trace.progress import log_step
@@ -309,13 +310,13 @@ def await_arrivals(count: int) -> bool:
     """Wait until so many calls of the first `Order` have arrived. Executed on the callee."""
     callee = delivery.CalleeState.open
     assert callee is not None
-    turns = callee.order_gate
+    return arrived(callee.order_gate, count)
 
-    def arrived() -> bool:
-        return sum(len(group.arrived) for group in turns.groups.values()) >= count
 
-    with turns.changed:
-        return turns.changed.wait_for(arrived, 10)
+def arrived(gate: OrderGate, count: int) -> bool:
+    """Wait until so many calls have arrived at the gate that are not done."""
+    with gate.changed:
+        return gate.changed.wait_for(lambda: sum(len(each.arrived) for each in gate.groups.values()) >= count, 10)
 
 
 def seconds_of_another_call(function: str, to: str) -> float:

@@ -32,8 +32,8 @@ class Group:
 class OrderGate:
     """Hold calls back in the callee's process until it is their turn.
 
-    A waiting call keeps its RPC thread, because in another thread it would lose its autograd context. ``groups``: those
-    that have not all executed, by fault and occurrence; ``changed`` is notified when a call has arrived or executed.
+    A waiting call keeps its RPC thread, because in another thread it would lose its autograd context.
+    ``groups``: the calls that have arrived, by their fault and its occurrence; ``changed`` is notified of any.
     """
 
     def __init__(self) -> None:
