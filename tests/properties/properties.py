@@ -147,6 +147,17 @@ def assert_equal(world: World, case: Case) -> Trace:
     return trace
 
 
+def equals_its_twin(name: str, count: int, cases: st.SearchStrategy[Any]) -> Callable[..., None]:
+    """Return the property, with ``count`` examples, that each of these cases of a tutorial has the bits of its twin."""
+
+    def test(world: World, case: Case) -> None:
+        assert_equal(world, case)
+
+    test.__name__ = test.__qualname__ = f"test_{name}_equals_its_twin"
+    made: Callable[..., None] = on(name)(examples(count, case=cases)(test))
+    return made
+
+
 def counterexample(
     examples: st.SearchStrategy[Any], differs: Callable[[Any], bool], count: int, *, smallest: bool = False
 ) -> Any:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.properties import properties
 
 # Where a property says its number.
-_PROMISE = re.compile(r'^(?:@examples\(|\w+ = has_its_twins_bits\("\w+", )(\d+)', re.MULTILINE)
+_PROMISE = re.compile(r'(?:^@examples\(|^test_\w+ = (?:pytest\.mark\.long\(\s+)?\w+\(\s*"\w+", )(\d+)', re.MULTILINE)
 
 
 def test_there_are_two_thousand_examples_in_all() -> None:
