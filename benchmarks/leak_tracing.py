@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import measure
 import torch.distributed.rpc as rpc
@@ -84,7 +85,8 @@ def main() -> None:
     built.add_argument("--repeats", type=measure.count, default=9, metavar="N", help="runs of each tutorial, each way")
     options = built.parse_args()
     facts = measure.machine()
-    figures, compared = {}, {}
+    figures: dict[str, Any] = {}
+    compared = {}
     for name in CALLS:
         for record in (False, True):
             title = f"{name}{', recorded' if record else ''}"

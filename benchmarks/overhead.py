@@ -41,12 +41,12 @@ def call(count: int) -> float:
     return median(batches[1:])  # the first one warms up
 
 
-def once(count: int, plan: str | None, **how: bool) -> float:
+def once(count: int, plan: str | None, record: bool = False) -> float:
     """Measure in one world of two roles."""
     roles: dict[str, Callable[[], object]] = {"caller": partial(call, count), "callee": nothing}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        arguments = {} if plan is None else stack.enter_context(scope(Plan.parse(plan), folder, **how))
+        arguments = {} if plan is None else stack.enter_context(scope(Plan.parse(plan), folder, record=record))
         value = measure.play(roles, deadline=120, **arguments)["caller"]
     assert isinstance(value, float)
     return value

@@ -58,12 +58,12 @@ def note_spans(role: str) -> None:
             def ended(_: torch.Tensor) -> None:
                 _spans.append(Span(role, "backward", number, _began[number], time.monotonic()))
 
-            args[0].requires_grad_().register_hook(ended)  # type: ignore[no-untyped-call]
+            args[0].requires_grad_().register_hook(ended)
 
         def after(_: object, args: tuple[torch.Tensor], out: torch.Tensor) -> None:
             number, start = calls.pop()
             _spans.append(Span(role, "forward", number, start, time.monotonic()))
-            out.register_hook(lambda _: _began.update({number: time.monotonic()}))  # type: ignore[no-untyped-call]
+            out.register_hook(lambda _: _began.update({number: time.monotonic()}))
 
         self.seq.register_forward_pre_hook(before)
         self.seq.register_forward_hook(after)

@@ -22,8 +22,8 @@ from typing import Any
 
 import measure
 import torch.distributed.rpc as rpc
-import torch.multiprocessing
 from measure import BenchmarkError
+from torch.multiprocessing.spawn import ProcessContext, spawn
 
 from reference.world import launch
 
@@ -86,7 +86,7 @@ def spawned(size: int, deadline: float) -> float:
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="spawn-") as folder:
         args = (size, f"file://{folder}/rendezvous")
-        context = torch.multiprocessing.spawn(spawned_role, args=args, nprocs=size, join=False)
+        context = spawn(spawned_role, args=args, nprocs=size, join=False)
         try:
             join(context, started + deadline)
         finally:
@@ -96,7 +96,7 @@ def spawned(size: int, deadline: float) -> float:
         return time.monotonic() - started
 
 
-def join(context: torch.multiprocessing.ProcessContext, due: float) -> None:
+def join(context: ProcessContext, due: float) -> None:
     """Wait for all processes of a spawn until ``due`` (monotonic seconds)."""
     while not context.join(timeout=max(0.0, due - time.monotonic())):
         if time.monotonic() >= due:

@@ -49,11 +49,11 @@ def _own_folder() -> Iterator[Path]:
 
 def worlds(count: int) -> list[str]:
     """Launch worlds one after the other. Print the memory that was needed, and return a line per thing left."""
-    _one_world()  # starts the forkserver and makes its folder, which both stay
+    one_world()  # starts the forkserver and makes its folder, which both stay
     with marked() as mark, _own_folder() as folder:
         accounting, held, before = Accounting(mark), own_process.everything(), _peak()
         for _ in range(count):
-            _one_world()
+            one_world()
         left = [*accounting.left(), *own_process.left_since(held), *_files(folder)]
         print(f"{count} worlds: the launching process grew by {_peak() - before} KiB", flush=True)
     return left
@@ -65,7 +65,7 @@ def _files(folder: Path) -> list[str]:
     return [f"temporary file {name}" for name in names if not name.startswith("torchinductor_")]
 
 
-def _one_world() -> None:
+def one_world() -> None:
     with launch(dict.fromkeys("ab", roles_plain.nothing)) as world:
         assert all(isinstance(outcome, Returned) for outcome in world.wait().values()), world.outcomes
 
@@ -77,10 +77,10 @@ def _peak() -> int:
 def kills(count: int, seed: int) -> list[str]:
     """Run a tutorial ``count`` times, and end its launching process at a random moment within a whole run."""
     chance, left = random.Random(seed), list[str]()
-    whole = _run(None, signal.SIGKILL)[0]
+    whole = run_command(None, signal.SIGKILL)[0]
     for number in range(count):
         moment, how = chance.uniform(0.0, whole), chance.choice(SIGNALS)
-        seconds, found = _run(moment, how)
+        seconds, found = run_command(moment, how)
         left += [f"kill {number}, {how.name} after {moment:.2f} s: {each}" for each in found]
         if seconds - moment > LIMIT:
             left.append(f"kill {number}, {how.name} after {moment:.2f} s: ended {seconds - moment:.0f} s later")
@@ -88,7 +88,7 @@ def kills(count: int, seed: int) -> list[str]:
     return left
 
 
-def _run(moment: float | None, how: signal.Signals) -> tuple[float, list[str]]:
+def run_command(moment: float | None, how: signal.Signals) -> tuple[float, list[str]]:
     """Run the command. Return the seconds until its end, and what it leaves."""
     with marked() as mark, _own_folder() as folder:
         accounting, begun = Accounting(mark), time.monotonic()

@@ -39,7 +39,7 @@ def run(arguments: Sequence[str]) -> int:
         print(f"NAME: {', '.join(TUTORIALS)}")
         return 0
     name = known(arguments[0])
-    options = vars(_run_parser(name).parse_args(arguments[1:]))
+    options = vars(run_parser(name).parse_args(arguments[1:]))
     save, deadline, verifies = (options.pop(key) for key in ("save", "deadline", "verify"))
     chosen = {key: options.pop(key) for key in (option.replace("-", "_") for option in OPTIONS.get(name, ()))}
     given = {key: value for key, value in options.items() if value is not None}
@@ -65,7 +65,8 @@ def run(arguments: Sequence[str]) -> int:
     return run_case(case, save, verifies, deadline)
 
 
-def _run_parser(name: str) -> Parser:
+def run_parser(name: str) -> Parser:
+    """Return the parser of the options that ``run`` takes for a tutorial."""
     parser = Parser(
         prog=f"python -m reference run {name}",
         description=(load(name).__doc__ or "").strip(),

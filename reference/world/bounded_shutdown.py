@@ -322,19 +322,18 @@ def end_together(limit: TimeLimit) -> None:
     """
     try:
         here().watch()
-        _meet(CALLED, limit)
-        # It waits twice: until RRefs of this process are confirmed, and until those of others are deleted.
-        _delete_all_user_and_unforked_owner_rrefs(timeout=timedelta(seconds=limit.left_to_wait() / 3))
+        meet(CALLED, limit)
+        release_rrefs(limit)
         _await_open_calls(limit)
-        _meet(IDLE, limit)
-        _meet(READY, limit)
+        meet(IDLE, limit)
+        meet(READY, limit)
         here().released.set_result(None)
-        _count_together(limit)
+        count_together(limit)
     except (PeerLost, TimeoutError) as error:
         raise PeerLost(_give_up(error, limit)) from (error.__cause__ if isinstance(error, PeerLost) else error)
 
 
-def _meet(stage: str, limit: TimeLimit) -> None:
+def meet(stage: str, limit: TimeLimit) -> None:
     """Wait until all ranks have come to this stage. Raises PeerLost or TimeoutError."""
     barrier, own = here(), rpc.get_worker_info().name
     first = barrier.names[0]
@@ -349,6 +348,11 @@ def _meet(stage: str, limit: TimeLimit) -> None:
         raise PeerLost(reason)
 
 
+def release_rrefs(limit: TimeLimit) -> None:
+    """Wait until RRefs of this process are confirmed, and then until those of others are deleted."""
+    _delete_all_user_and_unforked_owner_rrefs(timeout=timedelta(seconds=limit.left_to_wait() / 3))
+
+
 def _await_open_calls(limit: TimeLimit) -> None:
     """Wait until this process's program has no open call. Raises PeerLost or TimeoutError."""
     barrier = here()
@@ -359,7 +363,7 @@ def _await_open_calls(limit: TimeLimit) -> None:
             raise TimeoutError
 
 
-def _count_together(limit: TimeLimit) -> None:
+def count_together(limit: TimeLimit) -> None:
     """Let torch count the open calls of all processes, which misses none; a look at each could.
 
     The count cannot be ended from outside, so it begins only when all know that no program had an open call.

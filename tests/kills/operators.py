@@ -153,8 +153,8 @@ class _Finder:
             case ast.comprehension(ifs=tests):
                 for test in tests:
                     yield ("condition", *self._span(test), "True")
-            case ast.Return(value=ast.expr() as value) if not _is_none(value):
-                yield ("return", *self._span(value), "None")
+            case ast.Return(value=ast.expr() as result) if not _is_none(result):
+                yield ("return", *self._span(result), "None")
             case ast.Break() | ast.Continue() | ast.Raise() | ast.Return() | ast.AugAssign() | ast.Delete():
                 yield ("statement", *self._span(node), "pass")
             case ast.Expr(value=ast.Call() | ast.Await()):

@@ -88,10 +88,10 @@ def _report(chosen: Sequence[Mutant], results: Sequence[Result], *, whole: bool)
     """Print the table and the failures; return the exit status."""
     console = Console(width=None if sys.stdout.isatty() else 170)
     console.print(_table(chosen, results))
-    bad = [result for result in results if not result.killed]
+    bad, models = [result for result in results if not result.killed], {each.name: each.models for each in chosen}
     for result in bad:
         mutant, trial = result.mutant, result.trial
-        print(f"{trial.verdict.upper()}: {mutant.name} ({mutant.models}): {', '.join(mutant.killers)}")
+        print(f"{trial.verdict.upper()}: {mutant.name} ({models[mutant.name]}): {', '.join(mutant.killers)}")
         if trial.verdict != "survived":
             print(trial.said[-2000:])
     idle = unproven(PROMISES, results) if whole else []

@@ -33,7 +33,7 @@ def _steps(mutant: Mutant, differ: frozenset[str]) -> float:
     1 for its killers'; infinite if none leads there."""
     if any(file in differ for file, _, _ in mutant.places):
         return 0
-    if any(file.startswith("tests/mutants/") for file in differ) and repr(mutant) not in _before():
+    if any(file.startswith("tests/mutants/") for file in differ) and repr(mutant) not in mutants_before():
         return 0
     steps = distance([killer.partition("::")[0] for killer in mutant.killers], differ)
     return math.inf if steps is None else steps + 1
@@ -43,7 +43,7 @@ _TELL = "from tests.mutants.catalog import MUTANTS; print(*map(repr, MUTANTS), s
 
 
 @cache
-def _before() -> frozenset[str]:
+def mutants_before() -> frozenset[str]:
     """Return the mutants of the commit at which all were killed, as texts; none where they cannot be had."""
     with TemporaryDirectory() as folder:
         archive = Path(folder, "mutants.tar")

@@ -32,9 +32,9 @@ def _default(tutorial: str, field: str, old: str, new: str) -> Mutant:
     test = "tests/reference/test_published_defaults.py::test_defaults_are_the_published_values"
     name, file = f"another-{field}-of-{tutorial.replace('_', '-')}", f"reference/{tutorial}.py"
     models = f"{field} is {new} unless it is given, and {old} is what the text says"
-    places = (f"{field}: {{}} = number_field({number}," for number in (old, new))
     kind = "float" if "." in old else "int"
-    return Mutant(name, file, *(place.format(kind) for place in places), (f"{test}[{tutorial}]",), models)
+    before, after = (f"{field}: {kind} = number_field({number}," for number in (old, new))
+    return Mutant(name, file, before, after, (f"{test}[{tutorial}]",), models)
 
 
 _BASICS = (

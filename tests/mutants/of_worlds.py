@@ -96,13 +96,13 @@ MUTANTS = (
     Mutant(
         "released-when-all-have-come",
         _BOUNDED,
-        "        _meet(CALLED, limit)\n",
-        "        _meet(CALLED, limit)\n        here().released.set_result(None)\n",
+        "        meet(CALLED, limit)\n",
+        "        meet(CALLED, limit)\n        here().released.set_result(None)\n",
         (_DIES,),
         "a role that dies when all have come is noticed only at the limit",
         waits=True,
         also=(
-            (_BOUNDED, "        here().released.set_result(None)\n        _count_together", "        _count_together"),
+            (_BOUNDED, "        here().released.set_result(None)\n        count_together", "        count_together"),
         ),
     ),
     Mutant(
@@ -116,7 +116,7 @@ MUTANTS = (
     Mutant(
         "torchs-count-begins-at-once",
         _BOUNDED,
-        "        _meet(IDLE, limit)\n        _meet(READY, limit)\n",
+        "        meet(IDLE, limit)\n        meet(READY, limit)\n",
         "",
         (_DIES,),
         "a role that dies leaves the others in torch's count, which cannot be ended",
@@ -168,12 +168,12 @@ MUTANTS = (
         "",
         (f"{_OF_ENDS}::TestHealthy::test_answers_under_way_arrive",),
         "answers that are under way are lost",
-        also=((_BOUNDED, "        _count_together(limit)\n", ""),),
+        also=((_BOUNDED, "        count_together(limit)\n", ""),),
     ),
     Mutant(
         "rrefs-are-not-deleted",
         _BOUNDED,
-        "        _delete_all_user_and_unforked_owner_rrefs(timeout=timedelta(seconds=limit.left_to_wait() / 3))\n",
+        "        release_rrefs(limit)\n",
         "",
         (f"{_OF_ENDS}::TestHealthy::test_no_rref_is_left_and_a_run_under_faults_sees_the_shutdown",),
         "RRefs outlive a graceful shutdown",

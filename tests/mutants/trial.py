@@ -151,7 +151,7 @@ def _environment() -> dict[str, str]:
 
 # Only the plugins that killers need: otherwise pytest imports all that are installed, and lists their files, in every
 # trial. Older ones have no such option.
-_PLUGINS = (
+_PLUGINS: tuple[str, ...] = (
     *("--disable-plugin-autoload", "-p", "torch_rpc_reference_plugin"),
     *("-p", "pytest_timeout", "-p", "_hypothesis_pytestplugin"),
 )

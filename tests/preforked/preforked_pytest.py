@@ -18,9 +18,12 @@ import sys
 import tempfile
 import traceback
 from contextlib import suppress
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-import spare_forkserver
+if TYPE_CHECKING:
+    from tests.preforked import spare_forkserver
+else:
+    import spare_forkserver
 
 _kept: list[object] = []
 

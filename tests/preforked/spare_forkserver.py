@@ -15,9 +15,12 @@ import traceback
 from collections.abc import Callable, Sequence
 from multiprocessing import util
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import inheritance
+if TYPE_CHECKING:
+    from tests.preforked import inheritance
+else:
+    import inheritance
 
 _COMMAND = "from multiprocessing.forkserver import main; "
 _STREAMS = (0, 1, 2)
@@ -34,12 +37,12 @@ def offer() -> None:
     start, asked = util.spawnv_passfds, [ours]
     options = _options()
 
-    def spawn(path: Any, args: Sequence[Any], passed: Sequence[int]) -> int:
+    def spawn(path: bytes, args: Sequence[Any], passfds: Sequence[int]) -> int:
         plain = options == _options() and "FAULTS_RUN" not in os.environ  # which starts a plan with Python
         if not asked or not plain or not str(args[-1]).startswith(_COMMAND):
-            return start(path, args, passed)
+            return start(path, args, passfds)
         with asked.pop() as spare:
-            _send(spare, args[-1], passed)
+            _send(spare, args[-1], passfds)
         return pid
 
     util.spawnv_passfds = spawn

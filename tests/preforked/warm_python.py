@@ -25,10 +25,13 @@ from importlib.machinery import ModuleSpec, PathFinder
 from multiprocessing import process
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import inheritance
-import spare_forkserver
+if TYPE_CHECKING:
+    from tests.preforked import inheritance, spare_forkserver
+else:
+    import inheritance
+    import spare_forkserver
 
 # Where /proc/PID/stat says, after the name, where the command line and the environment begin and end.
 _PLACES = slice(45, 49)

@@ -27,8 +27,14 @@ def _ignore() -> None:
 def test_what_tests_start_ignores_no_signal_that_pytest_was_told_to_ignore(tmp_path: Path) -> None:
     (tmp_path / "test_started.py").write_text(TEST)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "conftest", "-p", "no:cacheprovider", str(tmp_path)]
-    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     done = subprocess.run(
-        command, cwd=ROOT, preexec_fn=_ignore, start_new_session=True, text=True, timeout=100, **streams
+        command,
+        cwd=ROOT,
+        preexec_fn=_ignore,
+        start_new_session=True,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        input="",
     )
-    assert done.returncode == 0, done.stdout
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -89,7 +89,6 @@ def test_the_nearest_and_shortest_tests_of_a_statement_come_first(monkeypatch: p
     monkeypatch.setattr(reaching, "distance", lambda tests, _: 2 if "a" in tests[0] else 1)
     seconds = {"tests/test_b.py": {TESTS[2]: 10.0, "tests/test_b.py": 1.0}}
     monkeypatch.setattr(reaching, "recorded", lambda: seconds)
-    reaching._steps.cache_clear()
     reach = Reaching(record([[1, 1, 0], [0, 1, 0], [0, 1, 0], [1, 1, 1]]))
     far, near, slow, _ = TESTS
     assert reach.nearest([("a.py", 4)], 60) == (near, slow, far), "line 4 belongs to the statement of line 3"
@@ -176,7 +175,7 @@ def test_a_sample_is_tried_once_and_told(
     monkeypatch.setattr(command, "ROOT", tmp_path)
     monkeypatch.setattr(command, "RECORD", tmp_path / "record.npz")
     monkeypatch.setattr(command, "RESULTS", tmp_path / ".kills/results.jsonl")
-    monkeypatch.setattr(command.interrupts, "listen", lambda: None)
+    monkeypatch.setattr("reference.system.interrupts.listen", lambda: None)
     monkeypatch.setattr(gate, "PRELOADED", ("pytest",))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path.parent))
     probes = Probes(tmp_path, files)

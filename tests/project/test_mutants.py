@@ -454,7 +454,7 @@ def test_a_gate_in_which_no_trial_began_has_not_passed(
 ) -> None:
     """A time that is over already leaves half a minute."""
     monkeypatch.setattr(main_of_gate, "trials", lambda *_: iter(()))
-    monkeypatch.setattr(main_of_gate.interrupts, "listen", lambda: None)
+    monkeypatch.setattr("reference.system.interrupts.listen", lambda: None)
     assert main_of_gate.main([MUTANTS[0].name, "--no-control", *limits.split()]) == 1
     assert f"error: no trial began within {seconds} s" in capsys.readouterr().err
 
@@ -470,7 +470,7 @@ def test_the_mutants_nearest_to_a_change_come_first(monkeypatch: pytest.MonkeyPa
     own = of("own", "tests/mutants/nearest.py", "tests/project/test_links.py")
     other = of("other", "faults/hook.py", "tests/project/test_links.py")
     monkeypatch.setattr(nearest, "changed", lambda: frozenset(["tests/mutants/nearest.py", "tests/tiers/share.py"]))
-    monkeypatch.setattr(nearest, "_before", lambda: frozenset(map(repr, [far, other, near, own])))
+    monkeypatch.setattr(nearest, "mutants_before", lambda: frozenset(map(repr, [far, other, near, own])))
     assert [each.name for each in nearest.nearest([far, other, near, own])] == ["own", "near", "far"]
     edited = replace(other, name="edited", killers=("tests/project/test_options.py::test_it",))
     assert [each.name for each in nearest.nearest([other, edited])] == ["edited"]
@@ -489,6 +489,6 @@ def test_the_mutants_nearest_to_a_change_come_first(monkeypatch: pytest.MonkeyPa
 
 def test_the_mutants_of_the_commit_that_passed_are_had(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nearest, "passed", lambda: {"commit": "HEAD"})
-    assert len(nearest._before.__wrapped__() & set(map(repr, MUTANTS))) > len(MUTANTS) // 2
+    assert len(nearest.mutants_before.__wrapped__() & set(map(repr, MUTANTS))) > len(MUTANTS) // 2
     monkeypatch.setattr(nearest, "passed", lambda: {"commit": "0" * 40})
-    assert nearest._before.__wrapped__() == frozenset(), "the commit is not there"
+    assert nearest.mutants_before.__wrapped__() == frozenset(), "the commit is not there"

@@ -171,6 +171,6 @@ class TestChanges:
         assert changes.changed.__wrapped__() == frozenset()
         (tmp_path / "other.py").write_text("2\n")
         (tmp_path / "new.py").write_text("3\n")
-        assert changes.changed.__wrapped__() == {"other.py", "new.py"}
+        assert changes.changed.__wrapped__() == frozenset(["other.py", "new.py"])
         monkeypatch.setattr(changes, "passed", lambda: {"commit": "0" * 40})
         assert changes.changed.__wrapped__() is None, "the commit is not there"

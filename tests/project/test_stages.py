@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,8 @@ from tests.tiers.changes import versions
 from tests.tiers.stages import NICER, End, Job, ended_well, report, run
 
 
-def python(name: str, code: str, **more: object) -> Job:
-    return Job(name, f"python -c {shlex.quote(code)}", **more)  # type: ignore[arg-type]
+def python(name: str, code: str, **more: Any) -> Job:
+    return Job(name, f"python -c {shlex.quote(code)}", **more)
 
 
 OK, FAILS = python("ok", "print('it is done')"), python("fails", "import sys; print('no'); sys.exit(3)")

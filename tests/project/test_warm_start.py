@@ -20,7 +20,7 @@ from tests.preforked.inheritance import ONE_THREAD
 from tests.preforked.warm_start import WarmPython
 
 ROOT = Path(__file__).parents[2]
-fork_exec = subprocess._fork_exec
+fork_exec = subprocess._fork_exec  # type: ignore[attr-defined]
 Both = Callable[[Callable[[], Any]], Any]
 
 pytestmark = pytest.mark.long
@@ -159,8 +159,8 @@ def test_a_plan_s_program_finds_all_as_well(look: Path, both: Both) -> None:
         variables = {"FAULTS_RUN": str(place), "PYTHONPATH": str(ROOT / "faults/startup")}
 
         def start() -> Any:
-            command, options = [sys.executable, "looks.py"], {"capture_output": True, "text": True, "input": ""}
-            done = subprocess.run(command, env={**os.environ, **variables}, **options)
+            command, env = [sys.executable, "looks.py"], {**os.environ, **variables}
+            done = subprocess.run(command, env=env, capture_output=True, text=True, input="")
             assert done.returncode == 0, done.stderr
             said, installed = done.stdout.splitlines()
             return {**json.loads(said), "installed": installed, "stderr": done.stderr}
@@ -242,7 +242,7 @@ def test_programs_go_on_when_the_process_that_has_started_them_ends(warm: WarmPy
 
 @pytest.mark.cold
 def test_a_cold_test_starts_from_nothing(warm_start: None) -> None:
-    assert subprocess._fork_exec is fork_exec
+    assert subprocess._fork_exec is fork_exec  # type: ignore[attr-defined]
 
 
 STOPPED = """

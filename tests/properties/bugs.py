@@ -7,29 +7,40 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import torch
+import torch.distributed.optim
 
-import reference.batch_parameter_server as batch
-import reference.dist_autograd
+import reference.batch_parameter_server
 import reference.hybrid_ddp
-import reference.parameter_server as single
+import reference.parameter_server
+import reference.pipeline
 import reference.rnn
-import reference.sharded_parameter_server as sharded
+import reference.rpc.ddp
+import reference.rpc.shard
+import reference.sharded_parameter_server
 import reference.training.cartpole
-from reference.pipeline import DistResNet50
-from reference.rpc import ddp
-from reference.rpc.shard import ParameterChain
+
+# Untyped, because a bug replaces methods, and what a module has from another one.
+batch: Any = reference.batch_parameter_server
+single: Any = reference.parameter_server
+sharded: Any = reference.sharded_parameter_server
+optim: Any = torch.distributed.optim
+pipeline: Any = reference.pipeline
+hybrid: Any = reference.hybrid_ddp
+rnn: Any = reference.rnn
+ddp: Any = reference.rpc.ddp
+shard: Any = reference.rpc.shard
+cartpole: Any = reference.training.cartpole
 
 
 def forget_to_divide(role: str) -> None:
     """The batch server takes the sum for the mean."""
-    right: Any = batch.average
+    right = batch.average
     batch.average = lambda model, count, buffers: right(model, 1, buffers)
 
 
 def lose_a_gradient(role: str) -> None:
     """The server loses the gradients of all trainers except the first."""
-    right: Any = batch.accumulate
+    right = batch.accumulate
 
     def wrong(model: Any, grads: Any) -> None:
         if all(p.grad is None for p in model.parameters()):
@@ -40,14 +51,14 @@ def lose_a_gradient(role: str) -> None:
 
 def reply_with_stale_parameters(role: str) -> None:
     """The server replies with the model from before the round."""
-    right: Any = batch.BatchUpdateParameterServer.update
+    right = batch.BatchUpdateParameterServer.update
 
     def wrong(self: Any) -> None:
         before, swap = copy.deepcopy(self.model), type(self.round).swap_future
         right(self)
         self.round.swap_future = lambda: Replying(swap(self.round), before)
 
-    batch.BatchUpdateParameterServer.update = wrong  # type: ignore[method-assign]
+    batch.BatchUpdateParameterServer.update = wrong
 
 
 class Replying:
@@ -61,25 +72,25 @@ class Replying:
 
 
 def keep_no_momentum(role: str) -> None:
-    right: Any = batch.sgd
+    right = batch.sgd
     batch.sgd = lambda case, model: torch.optim.SGD(model.parameters(), lr=right(case, model).param_groups[0]["lr"])
 
 
 def load_all_but_the_last_shard(role: str) -> None:
     """The last shard's tensors stay those of the start."""
-    right: Any = sharded.Trainer.load
+    right = sharded.Trainer.load
 
     def wrong(self: Any, replies: Any) -> None:
         kept = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
         right(self, replies)
         self.model.load_state_dict({name: kept[name] for name in self.parts[-1]}, strict=False)
 
-    sharded.Trainer.load = wrong  # type: ignore[method-assign]
+    sharded.Trainer.load = wrong
 
 
 def pull_only_once(role: str) -> None:
     """A worker keeps its first weights."""
-    right: Any = single.Worker.pull
+    right = single.Worker.pull
 
     def wrong(self: Any) -> None:
         kept = [parameter.detach().clone() for parameter in self.local_model.parameters()]
@@ -88,12 +99,12 @@ def pull_only_once(role: str) -> None:
             for parameter, before in zip(self.local_model.parameters(), kept, strict=True):
                 parameter.data.copy_(before)
 
-    single.Worker.pull = wrong  # type: ignore[method-assign]
+    single.Worker.pull = wrong
 
 
 def record_another_order(role: str) -> None:
     """The trace has the order of workers in turn."""
-    right: Any = single.ParameterServer.wait_for_workers
+    right = single.ParameterServer.wait_for_workers
 
     def wrong(self: Any) -> Any:
         trace = right(self)
@@ -101,12 +112,12 @@ def record_another_order(role: str) -> None:
         trace.tensors["order/events"] = torch.tensor(turns * self.calls.steps)
         return trace
 
-    single.ParameterServer.wait_for_workers = wrong  # type: ignore[method-assign]
+    single.ParameterServer.wait_for_workers = wrong
 
 
 def lose_a_micro_batch(role: str) -> None:
     """The model is trained on the first micro-batch only."""
-    right: Any = ParameterChain.link
+    right = shard.ParameterChain.link
 
     @contextmanager
     def wrong(self: Any) -> Iterator[None]:
@@ -114,41 +125,42 @@ def lose_a_micro_batch(role: str) -> None:
             yield
         self.links = {name: link.detach() for name, link in self.links.items()}
 
-    ParameterChain.link = wrong  # type: ignore[method-assign]
+    shard.ParameterChain.link = wrong
 
 
 def forget_the_second_shard(role: str) -> None:
     """The optimizer gets only the first shard's parameters."""
-    right: Any = DistResNet50.parameter_rrefs
-    DistResNet50.parameter_rrefs = lambda self: right(self)[: len(right(self)) // 2]  # type: ignore[method-assign]
+    right = pipeline.DistResNet50.parameter_rrefs
+    pipeline.DistResNet50.parameter_rrefs = lambda self: right(self)[: len(right(self)) // 2]
 
 
 def step_twice(role: str) -> None:
     """The optimizer steps twice with the same gradients."""
 
-    class Twice(reference.dist_autograd.DistributedOptimizer):
-        def step(self, context_id: int) -> None:
-            super().step(context_id)
-            super().step(context_id)
+    right = optim.DistributedOptimizer.step
 
-    reference.dist_autograd.DistributedOptimizer = Twice  # type: ignore[misc]
+    def wrong(self: Any, context_id: int) -> None:
+        right(self, context_id)
+        right(self, context_id)
+
+    optim.DistributedOptimizer.step = wrong
 
 
 def sum_replicas(role: str) -> None:
     """The gradients of the table, and of the dense part in rank order, are summed and not averaged."""
-    right: Any = ddp.mean
+    right = ddp.mean
 
     def wrong(gradients: Any) -> Any:
         return right(gradients) * len(gradients)
 
-    ddp.mean = reference.hybrid_ddp.mean = wrong
+    ddp.mean = hybrid.mean = wrong
 
 
 def lose_a_table_gradient(role: str) -> None:
     """``ps`` loses the last trainer's gradient of the table."""
-    right: Any = reference.hybrid_ddp.mean
+    right = hybrid.mean
     if role == "ps":
-        reference.hybrid_ddp.mean = lambda gradients: right(gradients[:-1] or gradients)
+        hybrid.mean = lambda gradients: right(gradients[:-1] or gradients)
 
 
 EXACT = [
@@ -170,13 +182,13 @@ EXACT = [
 
 def swap_arrivals(role: str) -> None:
     """The trace says that the last trainer came first."""
-    right: Any = batch.record_arrivals
+    right = batch.record_arrivals
     batch.record_arrivals = lambda recorder, round_, order: right(recorder, round_, order[::-1])
 
 
 def add_in_order_of_arrival(role: str) -> None:
     """The server adds in order of arrival, whatever the case says."""
-    right: Any = batch.BatchUpdateParameterServer.update
+    right = batch.BatchUpdateParameterServer.update
 
     def wrong(self: Any) -> None:
         in_rank_order, self.trainers = self.trainers, list(self.round.joined)
@@ -185,18 +197,18 @@ def add_in_order_of_arrival(role: str) -> None:
         finally:
             self.trainers = in_rank_order
 
-    batch.BatchUpdateParameterServer.update = wrong  # type: ignore[method-assign]
+    batch.BatchUpdateParameterServer.update = wrong
 
 
 def forget_the_decoder(role: str) -> None:
-    right: Any = reference.rnn.RNNModel.parameter_rrefs
-    reference.rnn.RNNModel.parameter_rrefs = lambda self: right(self)[:-2]  # type: ignore[method-assign]
+    right = rnn.RNNModel.parameter_rrefs
+    rnn.RNNModel.parameter_rrefs = lambda self: right(self)[:-2]
 
 
 def discount_nothing(role: str) -> None:
     """Rewards as if gamma were 1."""
-    right: Any = reference.training.cartpole.discounted
-    reference.training.cartpole.discounted = lambda rewards, gamma: right(rewards, 1.0)
+    right = cartpole.discounted
+    cartpole.discounted = lambda rewards, gamma: right(rewards, 1.0)
 
 
 NATURAL = [
@@ -220,10 +232,10 @@ REORDERED = [
 
 def apply_again(role: str) -> None:
     """The server applies an update again if it arrives twice."""
-    right: Any = single.WorkerCalls.count
+    right = single.WorkerCalls.count
 
     def wrong(self: Any, kind: int, worker: str, number: int) -> bool:
         right(self, kind, worker, number)
         return True
 
-    single.WorkerCalls.count = wrong  # type: ignore[method-assign]
+    single.WorkerCalls.count = wrong

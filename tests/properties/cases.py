@@ -71,7 +71,7 @@ _BAGS |= {"steps": st.integers(1, 2), "accumulation": st.sampled_from(("rank", "
 
 
 @st.composite
-def _halves(draw: st.DrawFn, **fields: Any) -> Case:
+def _halves(draw: st.DrawFn, /, **fields: Any) -> Case:
     """A pipeline of linear layers: at most as many micro-batches as images."""
     batch = draw(st.integers(1, 6))
     splits = draw(st.integers(1, batch))

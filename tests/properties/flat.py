@@ -30,7 +30,7 @@ class Flat:
         chosen = [factors[place] for place in self.draws.permutation(len(factors))]
         summed = "".join(sorted({letter for letters, _ in factors for letter in letters} - set(kept)))
         spelled = ",".join(letters for letters, _ in chosen)
-        found = np.einsum(f"{spelled}->{summed}{kept}", *(array for _, array in chosen))
+        found: Array = np.einsum(f"{spelled}->{summed}{kept}", *(array for _, array in chosen))
         return found.reshape(-1, *found.shape[len(summed) :])
 
     def added(self, *rows: Array) -> Array:
@@ -125,7 +125,7 @@ def halves(case: Any, trace: Trace, seed: int = 0) -> list[str]:
 
 def server(case: Any, trace: Trace, seed: int = 0) -> list[str]:
     """The parameter server without staleness, with workers in turn."""
-    flat, tensors, found = Flat(seed), {name: tensor.numpy() for name, tensor in trace.tensors.items()}, []
+    flat, tensors, found = Flat(seed), {name: tensor.numpy() for name, tensor in trace.tensors.items()}, list[str]()
     names = parameter_server.worker_names(case)
     each = [parameter_server.batches(case, name) for name in names]
     weight, bias = tensors["initial/weight"], tensors["initial/bias"]
@@ -146,7 +146,7 @@ def server(case: Any, trace: Trace, seed: int = 0) -> list[str]:
 
 def contexts(case: Any, trace: Trace, seed: int = 0) -> list[str]:
     """Contexts of distributed autograd: (a + b)² as squares and products of a and b."""
-    flat, tensors, found = Flat(seed), {name: tensor.numpy() for name, tensor in trace.tensors.items()}, []
+    flat, tensors, found = Flat(seed), {name: tensor.numpy() for name, tensor in trace.tensors.items()}, list[str]()
     before = [tensors[f"initial/{owner}"] for owner in dist_autograd.OWNERS]
     for step in range(case.steps):
         (a, b), passed = before, []

@@ -14,7 +14,7 @@ class Permuted(TorchDispatchMode):
     """In this block every sum is added term by term, in an order drawn from ``seed``."""
 
     def __init__(self, seed: int) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.draws = torch.Generator().manual_seed(seed)
 
     @classmethod

@@ -27,10 +27,7 @@ from tests.properties import cases
 from tests.support import roles_idle
 from tests.support.runs import run_in, twin
 
-# The promised number of examples, by test.
-PROMISED: Counter[str] = Counter()
-
-# The promised number of examples in the profile `soak`.
+# The promised number of examples in the profile `soak`, by test.
 SOAKED: Counter[str] = Counter()
 
 # Seconds of a test, and of a world, in the default profile.
@@ -70,9 +67,9 @@ def examples(
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         ran = _Ran(wanted)
         explored = settings(max_examples=wanted)(given(**strategies)(ran.counting(test)))
-        name = f"{test.__module__}.{test.__qualname__}"
-        PROMISED[name], SOAKED[name] = count, many
-        return pytest.mark.timeout(limit())(ran.whole(explored))
+        SOAKED[f"{test.__module__}.{test.__qualname__}"] = many
+        limited: Callable[..., None] = pytest.mark.timeout(limit())(ran.whole(explored))
+        return limited
 
     return decorate
 
@@ -148,6 +145,17 @@ def assert_equal(world: World, case: Case) -> Trace:
     difference, verdict, explanation = verify.judged(trace)
     assert verdict == "equal", "\n".join((difference, *explanation))
     return trace
+
+
+def equals_its_twin(name: str, count: int, cases: st.SearchStrategy[Any]) -> Callable[..., None]:
+    """Return the property, with ``count`` examples, that each of these cases of a tutorial has the bits of its twin."""
+
+    def test(world: World, case: Case) -> None:
+        assert_equal(world, case)
+
+    test.__name__ = test.__qualname__ = f"test_{name}_equals_its_twin"
+    made: Callable[..., None] = on(name)(examples(count, case=cases)(test))
+    return made
 
 
 def counterexample(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,8 +26,8 @@ STEPS = 2
 
 def case_of(trainers: int, accumulation: str) -> Case:
     """Natural float32 with batch norm, where any other order of three or more gives other bits."""
-    sizes = {"batch_size": 2, "image_w": 4, "image_h": 4, "num_classes": 3}
-    how = {"model": "convnet", "steps": STEPS, "lr": 0.1, "timeout": 20}
+    sizes: dict[str, Any] = {"batch_size": 2, "image_w": 4, "image_h": 4, "num_classes": 3}
+    how: dict[str, Any] = {"model": "convnet", "steps": STEPS, "lr": 0.1, "timeout": 20}
     return Case(trainers=trainers, accumulation=accumulation, **sizes, **how)
 
 

@@ -12,7 +12,7 @@ from reference.training.rng import generator
 from reference.world import World
 from tests.properties import bugs
 from tests.properties.cases import EXACT
-from tests.properties.properties import assert_equal, counterexample, differs, examples, idle_world, on
+from tests.properties.properties import counterexample, differs, equals_its_twin, examples, idle_world, on
 from tests.support.runs import run_in
 
 
@@ -22,22 +22,16 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
         yield idle
 
 
-def has_its_twins_bits(name: str, count: int) -> Callable[..., None]:
-    """The property that every exact case of a tutorial has the bits of its twin."""
-
-    def test(world: World, case: Any) -> None:
-        assert_equal(world, case)
-
-    test.__name__ = test.__qualname__ = f"test_{name}_equals_its_twin"
-    return on(name)(examples(count, case=EXACT[name])(test))
-
-
-test_parameter_server_equals_its_twin = has_its_twins_bits("parameter_server", 300)
-test_batch_parameter_server_equals_its_twin = has_its_twins_bits("batch_parameter_server", 220)
-test_sharded_parameter_server_equals_its_twin = has_its_twins_bits("sharded_parameter_server", 150)
-test_pipeline_equals_its_twin = has_its_twins_bits("pipeline", 100)
-test_dist_autograd_equals_its_twin = has_its_twins_bits("dist_autograd", 200)
-test_hybrid_ddp_equals_its_twin = has_its_twins_bits("hybrid_ddp", 100)
+test_parameter_server_equals_its_twin = equals_its_twin("parameter_server", 300, EXACT["parameter_server"])
+test_batch_parameter_server_equals_its_twin = equals_its_twin(
+    "batch_parameter_server", 220, EXACT["batch_parameter_server"]
+)
+test_sharded_parameter_server_equals_its_twin = equals_its_twin(
+    "sharded_parameter_server", 150, EXACT["sharded_parameter_server"]
+)
+test_pipeline_equals_its_twin = equals_its_twin("pipeline", 100, EXACT["pipeline"])
+test_dist_autograd_equals_its_twin = equals_its_twin("dist_autograd", 200, EXACT["dist_autograd"])
+test_hybrid_ddp_equals_its_twin = equals_its_twin("hybrid_ddp", 100, EXACT["hybrid_ddp"])
 
 
 # The same, written anew: one model, one batch, one process. It shares nothing with the twins but how a seed's numbers
@@ -66,7 +60,7 @@ def plain_training(initial: Tensors, batches: list[Any], lr: float, momentum: fl
     """SGD on the summed loss of everything, divided by ``parts``: gradients and parameters of every step."""
     names, values = list(initial), list(initial.values())
     velocity = [torch.zeros_like(value) for value in values]
-    found = {}
+    found: Tensors = {}
     for step, (inputs, weights) in enumerate(batches):
         values = [value.clone().requires_grad_() for value in values]
         loss = (linear_relu(values, inputs) * weights).sum() / parts
@@ -154,7 +148,7 @@ def test_plain_training_can_tell_a_wrong_run() -> None:
 def _fails(idle: World) -> Callable[[Any], bool]:
     def fails(case: Any) -> bool:
         try:
-            test_batch_parameter_server_is_plain_training.hypothesis.inner_test(idle, case)  # type: ignore[attr-defined]
+            test_batch_parameter_server_is_plain_training.hypothesis.inner_test(idle, case)
         except AssertionError:
             return True
         return False

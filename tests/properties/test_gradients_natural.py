@@ -14,7 +14,16 @@ from reference.trace import compare
 from reference.world import World
 from tests.properties import bugs
 from tests.properties.cases import NATURAL, resnets
-from tests.properties.properties import assert_equal, counterexample, differs, examples, idle_world, judged, on
+from tests.properties.properties import (
+    assert_equal,
+    counterexample,
+    differs,
+    equals_its_twin,
+    examples,
+    idle_world,
+    judged,
+    on,
+)
 from tests.support.runs import bound_of, run_in, twin
 
 SMALL = rnn.Case(steps=2, batches=2, nlayers=1, dropout=0.0)
@@ -26,25 +35,20 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
         yield idle
 
 
-@on("parameter_server")
-@examples(60, case=NATURAL["parameter_server"])
-def test_parameter_server_equals_its_twin(world: World, case: Any) -> None:
-    assert_equal(world, case)
-
-
-@pytest.mark.long
-@on("batch_parameter_server")
-@examples(80, case=NATURAL["batch_parameter_server"])
-def test_batch_parameter_server_equals_its_twin(world: World, case: Any) -> None:
-    """This holds for batch norm's statistics, too, and for the order of arrival, which the twin replays."""
-    assert_equal(world, case)
-
-
-@pytest.mark.long
-@on("sharded_parameter_server")
-@examples(60, case=NATURAL["sharded_parameter_server"])
-def test_sharded_parameter_server_equals_its_twin(world: World, case: Any) -> None:
-    assert_equal(world, case)
+test_parameter_server_equals_its_twin = equals_its_twin("parameter_server", 60, NATURAL["parameter_server"])
+# This holds for batch norm's statistics, too, and for the order of arrival, which the twin replays.
+test_batch_parameter_server_equals_its_twin = pytest.mark.long(
+    equals_its_twin("batch_parameter_server", 80, NATURAL["batch_parameter_server"])
+)
+test_sharded_parameter_server_equals_its_twin = pytest.mark.long(
+    equals_its_twin("sharded_parameter_server", 60, NATURAL["sharded_parameter_server"])
+)
+test_pipeline_of_linear_layers_equals_its_twin = equals_its_twin("pipeline", 40, NATURAL["pipeline"])
+# Even with dropout: each part draws its masks by seed, name and step.
+test_rnn_equals_its_twin = equals_its_twin("rnn", 60, NATURAL["rnn"])
+# Actions and rewards, too.
+test_reinforce_equals_its_twin = equals_its_twin("reinforce", 40, NATURAL["reinforce"])
+test_batch_reinforce_equals_its_twin = equals_its_twin("batch_reinforce", 40, NATURAL["batch_reinforce"])
 
 
 @pytest.mark.long
@@ -59,38 +63,12 @@ def test_hybrid_ddp_equals_its_twin_or_is_within_the_bound(world: World, case: A
     assert verdict in ("equal", "within bound"), difference
 
 
-@on("pipeline")
-@examples(40, case=NATURAL["pipeline"])
-def test_pipeline_of_linear_layers_equals_its_twin(world: World, case: Any) -> None:
-    assert_equal(world, case)
-
-
 @pytest.mark.long
 @on("pipeline")
 @examples(2, case=resnets())
 def test_pipeline_of_resnet50_equals_its_twin(world: World, case: Any) -> None:
     """The bits are compared, which is stricter than the bound: its 16 further twins would take minutes here."""
     assert compare(run_in(world, case), twin(case)).equal
-
-
-@on("rnn")
-@examples(60, case=NATURAL["rnn"])
-def test_rnn_equals_its_twin(world: World, case: Any) -> None:
-    """This holds even with dropout: each part draws its masks by seed, name and step."""
-    assert_equal(world, case)
-
-
-@on("reinforce")
-@examples(40, case=NATURAL["reinforce"])
-def test_reinforce_equals_its_twin(world: World, case: Any) -> None:
-    """This holds for actions and rewards, too."""
-    assert_equal(world, case)
-
-
-@on("batch_reinforce")
-@examples(40, case=NATURAL["batch_reinforce"])
-def test_batch_reinforce_equals_its_twin(world: World, case: Any) -> None:
-    assert_equal(world, case)
 
 
 @pytest.mark.parametrize(("name", "bug"), bugs.NATURAL, ids=lambda value: getattr(value, "__name__", value))

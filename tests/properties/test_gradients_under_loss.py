@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import count
@@ -73,70 +74,32 @@ def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     return Lab(request.param, tmp_path_factory.mktemp(request.param))
 
 
-def of(name: str) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("lab", [name], indirect=True)
+def ends_cleanly(name: str, count: int, kinds: tuple[str, ...] = KINDS) -> Callable[..., None]:
+    """Return the property, with ``count`` examples, that a tutorial under one of these faults is equal, or fails
+    loudly."""
+
+    def test(lab: Lab, data: st.DataObject) -> None:
+        # A chance of 10 % may mean never, which cannot be told from a fault that did not fire.
+        fault = data.draw(lab.faults(kinds).filter(lambda each: each.chance_percent is None))
+        judgement = lab.judged(fault)
+        assert judgement.verdict in GOOD, f"{fault}\n{judgement}"
+
+    test.__name__ = test.__qualname__ = f"test_{name}_is_equal_or_ends_cleanly"
+    of_lab = pytest.mark.parametrize("lab", [name], indirect=True)
+    made: Callable[..., None] = of_lab(examples(count, data=st.data())(test))
+    return made
 
 
-def check(lab: Lab, data: st.DataObject, kinds: tuple[str, ...] = KINDS) -> None:
-    # A chance of 10 % may mean never, which cannot be told from a fault that did not fire.
-    fault = data.draw(lab.faults(kinds).filter(lambda each: each.chance_percent is None))
-    judgement = lab.judged(fault)
-    assert judgement.verdict in GOOD, f"{fault}\n{judgement}"
-
-
-@of("parameter_server")
-@examples(3, data=st.data())
-def test_parameter_server_is_equal_or_ends_cleanly(lab: Lab, data: st.DataObject) -> None:
-    check(lab, data)
-
-
-@of("batch_parameter_server")
-@examples(3, data=st.data())
-def test_batch_parameter_server_is_equal_or_ends_cleanly(lab: Lab, data: st.DataObject) -> None:
-    """`tests.reference.test_batch_round_under_faults` doubles the reports."""
-    check(lab, data, AS_TORCH)
-
-
-@of("sharded_parameter_server")
-@examples(3, data=st.data())
-def test_sharded_parameter_server_is_equal_or_ends_cleanly(lab: Lab, data: st.DataObject) -> None:
-    check(lab, data, AS_TORCH)
-
-
-@of("pipeline")
-@examples(3, data=st.data())
-def test_pipeline_is_equal_or_ends_cleanly(lab: Lab, data: st.DataObject) -> None:
-    check(lab, data)
-
-
-@of("dist_autograd")
-@examples(3, data=st.data())
-def test_dist_autograd_is_equal_or_ends_cleanly(lab: Lab, data: st.DataObject) -> None:
-    check(lab, data)
-
-
-@of("hybrid_ddp")
-@examples(3, data=st.data())
-def test_hybrid_ddp_is_equal_or_ends_cleanly(lab: Lab, data: st.DataObject) -> None:
-    check(lab, data)
-
-
-@of("rnn")
-@examples(3, data=st.data())
-def test_rnn_is_equal_or_ends_cleanly(lab: Lab, data: st.DataObject) -> None:
-    check(lab, data)
-
-
-@of("reinforce")
-@examples(3, data=st.data())
-def test_reinforce_is_equal_or_ends_cleanly(lab: Lab, data: st.DataObject) -> None:
-    check(lab, data, AS_TORCH)
-
-
-@of("batch_reinforce")
-@examples(3, data=st.data())
-def test_batch_reinforce_is_equal_or_ends_cleanly(lab: Lab, data: st.DataObject) -> None:
-    check(lab, data, AS_TORCH)
+test_parameter_server_is_equal_or_ends_cleanly = ends_cleanly("parameter_server", 3)
+# `tests.reference.test_batch_round_under_faults` doubles the reports.
+test_batch_parameter_server_is_equal_or_ends_cleanly = ends_cleanly("batch_parameter_server", 3, AS_TORCH)
+test_sharded_parameter_server_is_equal_or_ends_cleanly = ends_cleanly("sharded_parameter_server", 3, AS_TORCH)
+test_pipeline_is_equal_or_ends_cleanly = ends_cleanly("pipeline", 3)
+test_dist_autograd_is_equal_or_ends_cleanly = ends_cleanly("dist_autograd", 3)
+test_hybrid_ddp_is_equal_or_ends_cleanly = ends_cleanly("hybrid_ddp", 3)
+test_rnn_is_equal_or_ends_cleanly = ends_cleanly("rnn", 3)
+test_reinforce_is_equal_or_ends_cleanly = ends_cleanly("reinforce", 3, AS_TORCH)
+test_batch_reinforce_is_equal_or_ends_cleanly = ends_cleanly("batch_reinforce", 3, AS_TORCH)
 
 
 def test_a_last_call_of_a_step_that_is_doubled_ends_batch_reinforce(tmp_path: Path) -> None:
@@ -154,8 +117,8 @@ def test_a_last_call_of_a_step_that_is_doubled_ends_batch_reinforce(tmp_path: Pa
 def test_a_planted_bug_is_found(tmp_path: Path) -> None:
     """A server that applies a doubled call twice is silently wrong."""
     lab = Lab("parameter_server", tmp_path)
-    roles = {**lab.subject.roles, "ps": Planted(bugs.apply_again, lab.subject.roles["ps"])}
-    lab.subject = replace(lab.subject, roles=roles)
+    ps = Planted(bugs.apply_again, lab.subject.roles["ps"])
+    lab.subject = replace(lab.subject, roles={**lab.subject.roles, "ps": ps})
     doubled = lab.faults(("Duplicate",), places=["call"]).filter(lambda each: each.chance_percent is None)
     found = counterexample(doubled, lambda fault: lab.judged(fault).verdict == "wrong", count=12)
     assert found.site.endswith("apply_gradients")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -113,46 +113,25 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield Program(request.param, idle, tmp_path_factory.mktemp("ledgers"))
 
 
-def check(program: Program, data: st.DataObject) -> None:
-    case, plan = data.draw(program.targets)
-    verdict, difference = program.judged(case, plan)
-    assert verdict == "equal", f"{plan}: {difference}"
+def keeps_its_bits(name: str, count: int) -> Callable[..., None]:
+    """Return the property, with ``count`` examples, that no plan changes a tutorial's bits."""
+
+    def test(world: Program, data: st.DataObject) -> None:
+        case, plan = data.draw(world.targets)
+        verdict, difference = world.judged(case, plan)
+        assert verdict == "equal", f"{plan}: {difference}"
+
+    test.__name__ = test.__qualname__ = f"test_{name}_keeps_its_bits_under_plans"
+    made: Callable[..., None] = on(name)(examples(count, data=st.data())(test))
+    return made
 
 
-@on("parameter_server")
-@examples(70, data=st.data())
-def test_parameter_server_keeps_its_bits_under_plans(world: Program, data: st.DataObject) -> None:
-    check(world, data)
-
-
-@on("batch_parameter_server")
-@examples(70, data=st.data())
-def test_batch_parameter_server_keeps_its_bits_under_plans(world: Program, data: st.DataObject) -> None:
-    check(world, data)
-
-
-@on("sharded_parameter_server")
-@examples(50, data=st.data())
-def test_sharded_parameter_server_keeps_its_bits_under_plans(world: Program, data: st.DataObject) -> None:
-    check(world, data)
-
-
-@on("pipeline")
-@examples(50, data=st.data())
-def test_pipeline_keeps_its_bits_under_plans(world: Program, data: st.DataObject) -> None:
-    check(world, data)
-
-
-@on("dist_autograd")
-@examples(50, data=st.data())
-def test_dist_autograd_keeps_its_bits_under_plans(world: Program, data: st.DataObject) -> None:
-    check(world, data)
-
-
-@on("hybrid_ddp")
-@examples(40, data=st.data())
-def test_hybrid_ddp_keeps_its_bits_under_plans(world: Program, data: st.DataObject) -> None:
-    check(world, data)
+test_parameter_server_keeps_its_bits_under_plans = keeps_its_bits("parameter_server", 70)
+test_batch_parameter_server_keeps_its_bits_under_plans = keeps_its_bits("batch_parameter_server", 70)
+test_sharded_parameter_server_keeps_its_bits_under_plans = keeps_its_bits("sharded_parameter_server", 50)
+test_pipeline_keeps_its_bits_under_plans = keeps_its_bits("pipeline", 50)
+test_dist_autograd_keeps_its_bits_under_plans = keeps_its_bits("dist_autograd", 50)
+test_hybrid_ddp_keeps_its_bits_under_plans = keeps_its_bits("hybrid_ddp", 40)
 
 
 @on("batch_parameter_server")

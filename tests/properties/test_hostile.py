@@ -30,7 +30,7 @@ from faults.run.runs import prepared
 from reference import TUTORIALS, load
 from reference.cli.main import main
 from reference.cli.options import BadInput
-from reference.cli.run_command import _run_parser
+from reference.cli.run_command import run_parser
 from reference.trace import CaseError, Trace, TraceError, compare
 from reference.trace.trace import REAL
 from reference.verify import judge
@@ -191,7 +191,7 @@ WORDS = st.sampled_from(["--workers", "--lr", "--seed", "--record", "--text", "-
 )
 def test_options_are_a_case_or_refused_in_one_line(name: str, words: list[str]) -> None:
     with refused(BadInput, CaseError), contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
-        given = vars(_run_parser(name).parse_args(words))
+        given = vars(run_parser(name).parse_args(words))
         kind = load(name).Case
         kind(**{key: value for key, value in given.items() if value is not None and key in kind.__dataclass_fields__})
 
@@ -357,7 +357,9 @@ def replayed(draw: st.DrawFn) -> Trace:
     server, steps = draw(st.booleans()), draw(st.integers(1, 2))
     if server:
         case = load("parameter_server").Case(workers=2, steps=steps)
-        found = {"order/events": draw(st.permutations([[kind, worker] for kind, worker in TURNS * steps]))}
+        found: dict[str, Any] = {
+            "order/events": draw(st.permutations([[kind, worker] for kind, worker in TURNS * steps]))
+        }
     else:
         case = load("batch_parameter_server").Case(
             trainers=3, steps=steps, accumulation="arrival", model="mlp", record="ends"
@@ -411,7 +413,7 @@ def test_a_learning_curve_that_is_not_in_the_trace_is_refused() -> None:
     [{"tutorial": "x" * 10**7}, {"case": "x" * 10**7}, {"case": f'{{"{"x" * 10**7}": 1}}'}, {"dtype": "x" * 10**7}],
     ids=["tutorial", "case", "field", "dtype"],
 )
-def test_an_error_of_ten_megabytes_is_one_line(header: dict[str, str], tmp_path: Path) -> None:
+def test_an_error_of_ten_megabytes_is_one_line(header: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "t").write_bytes(one_tensor(**header))
     with soon(), pytest.raises((TraceError, CaseError)) as caught:
         Trace.load(tmp_path / "t")
@@ -433,7 +435,7 @@ def test_a_name_that_is_no_files_is_refused(name: str, tmp_path: Path, capsys: p
     trace = Trace.load(tmp_path / "t")
     for act in (trace.save, Trace.load):
         with pytest.raises(TraceError, match=r"^'.*': wanted a file's name in UTF-8$"):
-            act(name)  # type: ignore[operator]
+            act(name)
     assert main(["run", "rpc_basics", "--save", name]) == 2
     assert is_one_line(capsys.readouterr().err.removesuffix("\n"))
 

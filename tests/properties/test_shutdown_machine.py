@@ -87,7 +87,7 @@ class Shutdown(RuleBasedStateMachine):
         self.model = Model(names)
         self.simulation = Simulation()
         self.network = Network(self.simulation, list(names), bounded_shutdown)
-        changed = dict.fromkeys(("_delete_all_user_and_unforked_owner_rrefs", "_count_together"), nothing)
+        changed: dict[str, object] = dict.fromkeys(("release_rrefs", "count_together"), nothing)
         changed |= {"rpc": self.network.rpc(), "_get_current_rpc_agent": self.network.agent}
         modules = (bounded_shutdown, *self.network.modules.values())
         self.stack.enter_context(self.simulation.of(*modules, **changed))

@@ -11,10 +11,11 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-import torch.distributed as dist
-import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
-from torch.distributed.rpc import TensorPipeAgent, api
+from torch._C import _distributed_autograd as dist_autograd
+from torch._C._distributed_c10d import HashStore, PrefixStore
+from torch._C._distributed_rpc import TensorPipeAgent
+from torch.distributed.rpc import api
 
 _LISTENS = "0A"
 
@@ -56,10 +57,10 @@ def pid_from_within(port: int) -> int | str:
 def _send_code(port: int, answer: Connection) -> None:
     """Send code from a process that knows only a port: the stranger itself fills the store in which agents meet."""
     os.environ["TP_SOCKET_IFNAME"] = "lo"
-    store = dist.HashStore()
+    store = HashStore()
     store.set_timeout(timedelta(seconds=20))
-    dist.PrefixStore("names", store).set("0", "victim")
-    dist.PrefixStore("addrs", store).set("victim", f"uv://127.0.0.1:{port}")
+    PrefixStore("names", store).set("0", "victim")
+    PrefixStore("addrs", store).set("victim", f"uv://127.0.0.1:{port}")
     options = rpc.TensorPipeRpcBackendOptions(rpc_timeout=20, _transports=["uv"], _channels=["basic"])
     dist_autograd._init(1)
     api._init_rpc_states(TensorPipeAgent(store, "stranger", 1, 2, options, {}, []))

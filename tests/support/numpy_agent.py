@@ -40,14 +40,14 @@ def backwards(terms: Array) -> Any:
 def two_pass(flat: Array, add: Sum) -> Array:
     """Standardize, with the variance as the mean of squared deviations."""
     away = flat - add(flat) / flat.dtype.type(len(flat))
-    return away / (np.sqrt(add(away * away) / flat.dtype.type(len(flat))) + flat.dtype.type(EPS))
+    return np.asarray(away / (np.sqrt(add(away * away) / flat.dtype.type(len(flat))) + flat.dtype.type(EPS)))
 
 
 def one_pass(flat: Array, add: Sum) -> Array:
     """Standardize, with the variance E[G²] - E[G]², which cancels where the deviation is much less than the mean."""
     count = flat.dtype.type(len(flat))
     mean = add(flat) / count
-    return (flat - mean) / (np.sqrt(add(flat * flat) / count - mean * mean) + flat.dtype.type(EPS))
+    return np.asarray((flat - mean) / (np.sqrt(add(flat * flat) / count - mean * mean) + flat.dtype.type(EPS)))
 
 
 def recursive(rewards: Array, gamma: Any) -> Array:
@@ -78,7 +78,7 @@ class Adam:
         first, second = one(0.9) * first + one(0.1) * slope, one(0.999) * second + one(0.001) * slope * slope
         self.means[name] = first, second
         first, second = first / one(1 - 0.9**self.step), second / one(1 - 0.999**self.step)
-        return value - one(self.lr) * first / (np.sqrt(second) + one(1e-8))
+        return np.asarray(value - one(self.lr) * first / (np.sqrt(second) + one(1e-8)))
 
 
 def forward(p: Parameters, states: Array, factors: Array) -> tuple[Array, Array]:
@@ -92,7 +92,7 @@ def forward(p: Parameters, states: Array, factors: Array) -> tuple[Array, Array]
 def play(case: Case, p: Parameters, env: Any, own: Any) -> tuple[Array, Array, list[int], Array]:
     """States, dropout's factors, actions and rewards of one observer's episode."""
     uniforms, factors = (each.numpy() for each in agents.episode_draws(case, own))
-    state, over, states, actions, rewards = env.reset(), False, [], [], []
+    state, over, states, actions, rewards = env.reset(), False, [], list[int](), []
     while len(actions) < case.n_steps and not over:
         step = len(actions)
         states.append(state.astype(case.dtype))

@@ -98,7 +98,7 @@ def train(case: Case, start: Named, *, momentum: float | None = None, names: lis
     """Train from the parameters ``start``. Tests give a wrong momentum, or wrong names, whose batches are drawn."""
     model: Model = mlp if case.model == "mlp" else convnet
     trainers = [f"trainer{index}" for index in range(1, case.trainers + 1)]
-    weights, buffers, velocity, notes = dict(start), first_buffers(case), {}, Notes()
+    weights, buffers, velocity, notes = dict(start), first_buffers(case), Named(), Notes()
     keep = np.asarray(case.momentum if momentum is None else momentum, case.dtype)
     notes.put("initial", weights)
     for step, each in enumerate(zip(*(batches(case, name) for name in names or trainers), strict=True)):

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from reference.trace import Case, Trace
 
 Array = np.ndarray[Any, Any]
-Arrays = Mapping[str, Array]
+Arrays = Mapping[str, npt.ArrayLike]
 
 
 class Draws:

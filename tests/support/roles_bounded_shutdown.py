@@ -8,10 +8,10 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
 import torch.distributed.rpc as rpc
+from torch._C._distributed_rpc import _get_current_rpc_agent, _is_current_rpc_agent_set
 
 from reference.world import bounded_shutdown, shutdown
 from reference.world.bounded_shutdown import READY, TimeLimit, WorkThread, here, losses_named, state
@@ -134,7 +134,7 @@ def is_in_its_shutdown() -> bool:
 def end_after(*names: str, signal_to: int = 0, timeout: float = 30) -> Seen:
     """Shut down when these wait in their shutdown, and after a SIGKILL to the process ``signal_to``."""
     for name in names:
-        _await(lambda name=name: rpc.rpc_sync(name, is_in_its_shutdown), f"{name} is not in its shutdown")  # type: ignore[misc]
+        _await(lambda name=name: rpc.rpc_sync(name, is_in_its_shutdown), f"{name} is not in its shutdown")
     if signal_to:
         os.kill(signal_to, signal.SIGKILL)
     return end(timeout)
@@ -149,18 +149,18 @@ def _await(condition: Any, otherwise: str) -> None:
 def die_before_the_open_calls_have_ended() -> None:
     """Die a moment after all have come."""
 
-    def die(timeout: timedelta) -> None:
+    def die(limit: TimeLimit) -> None:
         time.sleep(0.3)
         kill_oneself()
 
-    bounded_shutdown._delete_all_user_and_unforked_owner_rrefs = die
+    bounded_shutdown.release_rrefs = die
     shutdown(30)
 
 
 def die_before_the_last_count() -> None:
     """Die when no process has an open call, and before all know that."""
-    meet = bounded_shutdown._meet
-    bounded_shutdown._meet = lambda stage, limit: kill_oneself() if stage == READY else meet(stage, limit)  # type: ignore[assignment]
+    meet = bounded_shutdown.meet
+    bounded_shutdown.meet = lambda stage, limit: kill_oneself() if stage == READY else meet(stage, limit)
     shutdown(30)
 
 
@@ -171,7 +171,7 @@ def die_in_the_last_count() -> None:
         _await(lambda: rpc.rpc_sync(here().names[0], watches_nobody), "the first role watches this one")
         kill_oneself()
 
-    bounded_shutdown._count_together = die
+    bounded_shutdown.count_together = die
     shutdown(30)
 
 
@@ -180,7 +180,7 @@ def watches_nobody() -> bool:
 
 
 def stop_in_the_last_count() -> None:
-    bounded_shutdown._count_together = lambda limit: os.kill(os.getpid(), signal.SIGSTOP)  # type: ignore[assignment]
+    bounded_shutdown.count_together = lambda limit: os.kill(os.getpid(), signal.SIGSTOP)
     shutdown(30)
 
 
@@ -219,17 +219,17 @@ def send_and_get_answers(peer: str, count: int) -> tuple[Seen, list[Any]]:
 
 def end_and_open_gate_later() -> Seen:
     """Let work under way end only when all have come to the shutdown and could have left it long ago."""
-    original = bounded_shutdown._delete_all_user_and_unforked_owner_rrefs
+    original = bounded_shutdown.release_rrefs
 
-    def delete(timeout: timedelta) -> None:
-        threading.Timer(0.3, plays._gate.set).start()
-        original(timeout=timeout)
+    def release(limit: TimeLimit) -> None:
+        threading.Timer(0.3, plays.open_gate).start()
+        original(limit)
 
-    bounded_shutdown._delete_all_user_and_unforked_owner_rrefs = delete
+    bounded_shutdown.release_rrefs = release
     try:
         return end()
     finally:
-        bounded_shutdown._delete_all_user_and_unforked_owner_rrefs = original
+        bounded_shutdown.release_rrefs = original
 
 
 def open_calls_while_watching(peer: str) -> int:
@@ -239,12 +239,8 @@ def open_calls_while_watching(peer: str) -> int:
     try:
         return here().look()
     finally:
-        rpc.rpc_sync(peer, open_gate)
+        rpc.rpc_sync(peer, plays.open_gate)
         call.wait()
-
-
-def open_gate() -> None:
-    plays._gate.set()
 
 
 def call_builtin(peer: str, seconds: float) -> Seen:
@@ -255,9 +251,9 @@ def call_builtin(peer: str, seconds: float) -> Seen:
 def open_gate_and_end(*names: str) -> tuple[list[int], Seen]:
     """Return (the work executed when all others already waited, the shutdown)."""
     for name in names:
-        _await(lambda name=name: rpc.rpc_sync(name, is_in_its_shutdown), f"{name} is not in its shutdown")  # type: ignore[misc]
+        _await(lambda name=name: rpc.rpc_sync(name, is_in_its_shutdown), f"{name} is not in its shutdown")
     before = plays.executed()
-    plays._gate.set()
+    plays.open_gate()
     return before, end()
 
 
@@ -274,11 +270,11 @@ def play(peer: str = "", timeout: float = 20) -> Seen:
 
 
 def is_up() -> bool:
-    return bool(rpc._is_current_rpc_agent_set())  # type: ignore[attr-defined]
+    return _is_current_rpc_agent_set()
 
 
 def barrier_outlives_the_start() -> bool:
     """Whether this process keeps its barrier when torch, late in its start, stores the names of all a second time."""
     before = here()
-    rpc.api._init_rpc_states(rpc.api._get_current_rpc_agent())
+    rpc.api._init_rpc_states(_get_current_rpc_agent())
     return here() is before

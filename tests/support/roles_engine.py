@@ -66,10 +66,10 @@ def backwards(to: str, count: int) -> list[tuple[list[float], list[float]]]:
             product = rpc.rpc_sync(to, times, args=(x, x.new_ones(3)))
             dist_autograd.backward(context, [(3 * product * rref.to_here()).sum()])  # type: ignore[attr-defined]
             there = rpc.rpc_sync(to, gradient_of, args=(context, rref))
-            found.append((dist_autograd.get_gradients(context)[x].tolist(), there))
+            found.append((dist_autograd.get_gradients(context)[x].tolist(), there))  # type: ignore[attr-defined]
     return found
 
 
 def gradient_of(context: int, rref: Any) -> list[float]:
-    found = dist_autograd.get_gradients(context)[rref.local_value()]
+    found = dist_autograd.get_gradients(context)[rref.local_value()]  # type: ignore[attr-defined]
     return [float(each) for each in found]

@@ -29,7 +29,7 @@ def _fetch() -> None:
 def _backward() -> None:
     with dist_autograd.context() as context:
         loss = rpc.rpc_sync("b", double, args=(torch.ones(3, requires_grad=True),)).sum()
-        dist_autograd.backward(context, [loss])
+        dist_autograd.backward(context, [loss])  # type: ignore[attr-defined]
 
 
 # How a call of each sort of site is made: of a Python function, and what torch's engine sends by itself.

@@ -10,12 +10,12 @@ import torch
 import torch.distributed.rpc as rpc
 from torch.futures import Future
 
-from tests.support.roles_shop import _run, answer, function, process_id
+from tests.support.roles_shop import answer, count_run, function, process_id
 
 
 def wait_for_failure(pipe: str) -> None:
     """Execute until the caller writes to the pipe, which it does when it has failed; for 5 s at most."""
-    _run("wait_for_failure")
+    count_run("wait_for_failure")
     handle = os.open(pipe, os.O_RDONLY)
     try:
         select.select([handle], [], [], 5)
@@ -23,7 +23,7 @@ def wait_for_failure(pipe: str) -> None:
         os.close(handle)
 
 
-@rpc.functions.async_execution
+@rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def forward(to: str) -> Future[Any]:
     """Answer with the future of a call of its own."""
     future: Future[Any] = rpc.rpc_async(to, function, args=(2,))

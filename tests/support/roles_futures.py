@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,10 @@ class End:
         return (self.text, self.error) if self.error else (self.value, self.kind)
 
 
-def end(wait: Callable[[], Any]) -> End:
+def end(wait: Callable[..., Any], *args: Any) -> End:
     start = time.monotonic()
     try:
-        value = wait()
+        value = wait(*args)
     except Exception as error:
         return End(None, "", type(error).__name__, str(error), time.monotonic() - start)
     return End(value, type(value).__name__, "", "", time.monotonic() - start)
@@ -53,6 +54,11 @@ def failing(error: Exception) -> Callable[[object], Any]:
         raise error
 
     return fail
+
+
+def _asked(to: str, function: Any, *args: Any, timeout: float = LONG) -> Future[Any]:
+    future: Future[Any] = rpc.rpc_async(to, function, args=args, timeout=timeout)
+    return future
 
 
 def add(a: int, b: int) -> int:
@@ -85,7 +91,7 @@ def _door(number: int) -> threading.Event:
         return _doors.setdefault(number, threading.Event())
 
 
-@rpc.functions.async_execution
+@rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def answered(number: int, fails: bool) -> Future[Any]:
     """Answered when another role calls `give`; a failure is raised in `then`, which passes errors on."""
     later = _answer(number)
@@ -119,11 +125,10 @@ def waits_through(to: str, number: int, timeout: float) -> int:
     return value
 
 
-@rpc.functions.async_execution
+@rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def waits_through_a_future(to: str, number: int, timeout: float) -> Future[int]:
     """Make the same call without a waiting thread of this role."""
-    future: Future[int] = rpc.rpc_async(to, waits, args=(number, False), timeout=timeout)
-    return future
+    return _asked(to, waits, number, False, timeout=timeout)
 
 
 def start_nested(function: Any, count: int, timeout: float, own_timeout: float) -> None:
@@ -160,16 +165,21 @@ def grow(tree: Tree, to: str) -> Observed:
     rpc.rpc_sync(to, forget)
     made: dict[int, Future[Any]] = {}
     _grown(tree, to, made)
-    ready = {leaf.number: threading.Event() for leaf in leaves(tree)}
-    for number, event in ready.items():  # last, so that all that hangs on the leaf has run when it is set
-        made[number].add_done_callback(lambda _, event=event: event.set())
+    ready = {leaf.number: _completion(made[leaf.number]) for leaf in leaves(tree)}
     order = [node.number for node in nodes(tree)]
     done = [[made[number].done() for number in order]]
     for leaf in sorted(leaves(tree), key=lambda each: each.turn):
         _complete(leaf, to, made)
         assert ready[leaf.number].wait(LONG)
         done.append([made[number].done() for number in order])
-    return Observed(done, [end(lambda n=number: _plain(made[n].wait())) for number in order])
+    return Observed(done, [end(_plain, made[number]) for number in order])
+
+
+def _completion(future: Future[Any]) -> threading.Event:
+    """Return an event that is set when all that hangs on the future by now has run."""
+    event = threading.Event()
+    future.add_done_callback(lambda _: event.set())
+    return event
 
 
 def _grown(tree: Tree, to: str, made: dict[int, Future[Any]]) -> Future[Any]:
@@ -184,7 +194,7 @@ def _future(tree: Tree, to: str, made: dict[int, Future[Any]]) -> Future[Any]:
     if tree.source == "here":
         return Future()
     called = answered if tree.source == "answered" else waits
-    return rpc.rpc_async(to, called, args=(tree.number, tree.fails), timeout=LONG)
+    return _asked(to, called, tree.number, tree.fails)
 
 
 def _callback(tree: Branch) -> Callable[[Any], Any]:
@@ -264,7 +274,7 @@ def failing_chain(length: int, at: int) -> tuple[int, End]:
     first: Future[Any] = Future()
     last: Future[Any] = first
     for number in range(length):
-        last = last.then(lambda done, number=number: step(number, done))
+        last = last.then(partial(step, number))
     first.set_result(None)
     return len(ran), end(last.wait)
 
@@ -277,10 +287,10 @@ def fan_in(way: str, calls: Sequence[str], to: str) -> End:
 
     def call(place: int, kind: str) -> Future[Any]:
         if kind == "ok":
-            return rpc.rpc_async(to, add, args=(place, 0))
+            return _asked(to, add, place, 0)
         if kind == "never":
-            return rpc.rpc_async(to, never, args=(False,), timeout=1.0)
-        return rpc.rpc_async(to, refuse, args=(f"call {place}",))
+            return _asked(to, never, False, timeout=1.0)
+        return _asked(to, refuse, f"call {place}")
 
     def gather() -> Any:
         futures = [call(place, kind) for place, kind in enumerate(calls)]
@@ -324,7 +334,7 @@ def callback_outside_lock() -> bool:
 # Answers of @async_execution functions.
 
 
-@rpc.functions.async_execution
+@rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def sets_exception(later: bool) -> Future[Any]:
     future: Future[Any] = Future()
     if later:
@@ -336,7 +346,7 @@ def sets_exception(later: bool) -> Future[Any]:
     return future
 
 
-@rpc.functions.async_execution
+@rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def sets_exception_then_reads() -> Future[Any]:
     """Set an exception, then read the value through `then`: the repair."""
     future: Future[Any] = Future()
@@ -344,19 +354,19 @@ def sets_exception_then_reads() -> Future[Any]:
     return future.then(lambda done: done.value())
 
 
-@rpc.functions.async_execution
+@rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def raises_in_then() -> Future[Any]:
     future: Future[Any] = Future()
     future.set_result(None)
     return future.then(failing(ValueError("raised")))
 
 
-@rpc.functions.async_execution
+@rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def raises_at_once() -> Future[Any]:
     raise ValueError("at once")
 
 
-@rpc.functions.async_execution
+@rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def corrupted() -> Future[Any]:
     """An answer first, then an exception on the same future."""
     future: Future[Any] = Future()
@@ -365,7 +375,7 @@ def corrupted() -> Future[Any]:
     return future
 
 
-@rpc.functions.async_execution
+@rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def a_future_of_a_future() -> Future[Any]:
     inner: Future[Any] = Future()
     inner.set_result(1)
@@ -374,32 +384,32 @@ def a_future_of_a_future() -> Future[Any]:
     return outer
 
 
-@rpc.functions.async_execution
+@rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def an_unsendable_value() -> Future[Any]:
     future: Future[Any] = Future()
     future.set_result(threading.Lock())
     return future
 
 
-@rpc.functions.async_execution
+@rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def a_fan_in() -> Future[Any]:
     """Futures in the answer, which cannot travel."""
     future: Future[Any] = Future()
     future.set_result(1)
-    return collect_all([future, future])  # type: ignore[return-value]
+    return collect_all([future, future])
 
 
-@rpc.functions.async_execution
+@rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def a_fan_in_of_values() -> Future[Any]:
     future: Future[Any] = Future()
     future.set_result(1)
     return collect_all([future, future]).then(lambda done: [each.value() for each in done.value()])
 
 
-@rpc.functions.async_execution
+@rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def forwards(to: str, text: str = "") -> Future[Any]:
     """Answers with the future of a further call: of a sum, or of an error."""
-    return rpc.rpc_async(to, refuse, args=(text,)) if text else rpc.rpc_async(to, add, args=(1, 2))
+    return _asked(to, refuse, text) if text else _asked(to, add, 1, 2)
 
 
 def returns_a_future() -> Future[Any]:
@@ -409,7 +419,7 @@ def returns_a_future() -> Future[Any]:
 _kept: list[Any] = []
 
 
-@rpc.functions.async_execution
+@rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def never(keep: bool) -> Future[Any]:
     future: Future[Any] = Future()
     if keep:
@@ -418,7 +428,7 @@ def never(keep: bool) -> Future[Any]:
 
 
 def call(function: Any, to: str, *args: Any, timeout: float = LONG) -> End:
-    return end(lambda: rpc.rpc_async(to, function, args=args, timeout=timeout).wait())
+    return end(lambda: _asked(to, function, *args, timeout=timeout).wait())
 
 
 def call_briefly(to: str) -> End:
@@ -484,7 +494,7 @@ def calls_in_callbacks(to: str) -> dict[str, End]:
     found = {}
     for way, callback in ways.items():
         future: Future[Any] = rpc.rpc_async(to, add, args=(1, 2)).then(callback)
-        found[way] = end(lambda future=future: _plain(future.wait()))
+        found[way] = end(_plain, future)
     return found
 
 
@@ -517,8 +527,7 @@ def never_set_after_an_error(to: str, caught: bool) -> bool:
 
     failed = rpc.rpc_async(to, waits, args=(1, True), timeout=LONG)
     failed.add_done_callback(hand_on)
-    ran = threading.Event()
-    failed.add_done_callback(lambda _: ran.set())
+    ran = _completion(failed)
     rpc.rpc_sync(to, give, args=(1,))
     assert ran.wait(LONG)
     return other.done()

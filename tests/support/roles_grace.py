@@ -31,7 +31,7 @@ def be_short_of_threads(role: str) -> None:
 
 def _instead_of_its_agent(act: Callable[[], object]) -> None:
     """Replace the agent's constructor in this process. RPC calls it when all roles have met."""
-    rpc.TensorPipeAgent = lambda *arguments, **named: act()  # type: ignore[misc, assignment]
+    rpc.TensorPipeAgent = lambda *arguments, **named: act()  # type: ignore[attr-defined, assignment]
 
 
 def _hold_the_lock(place: Path) -> None:

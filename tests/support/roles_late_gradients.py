@@ -44,7 +44,7 @@ def weighted(x: torch.Tensor | RRef[torch.Tensor]) -> torch.Tensor:
 
 def gradients_and_weight(context_id: int) -> tuple[int, float]:
     """Runs on a worker: how many gradients that context has, and the weight."""
-    return len(dist_autograd.get_gradients(context_id)), weights[0].item()
+    return len(dist_autograd.get_gradients(context_id)), weights[0].item()  # type: ignore[attr-defined]
 
 
 def step(micro_batches: int) -> list[tuple[int, float]]:

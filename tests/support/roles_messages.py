@@ -16,6 +16,7 @@ from typing import Any
 import torch
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
+from torch._C._distributed_rpc import _get_current_rpc_agent, get_rpc_timeout
 
 Seen = dict[str, Any]
 
@@ -41,7 +42,7 @@ def scripted(value: int) -> int:
 
 def owned() -> dict[str, int]:
     """Return what this role keeps for others."""
-    every = {**rpc._rref_context_get_debug_info(), **dist_autograd._get_debug_info()}
+    every = {**rpc._rref_context_get_debug_info(), **dist_autograd._get_debug_info()}  # type: ignore[attr-defined]
     return {name: int(every[name]) for name in ("num_owner_rrefs", "num_forks", "num_autograd_contexts")}
 
 
@@ -147,7 +148,7 @@ def user_delete() -> Seen:
 def autograd_cleanup() -> Seen:
     with dist_autograd.context() as context:
         value = rpc.rpc_sync("b", torch.add, (torch.ones(2, requires_grad=True), torch.ones(2)))
-        dist_autograd.backward(context, [value.sum()])
+        dist_autograd.backward(context, [value.sum()])  # type: ignore[attr-defined]
         before = rpc.rpc_sync("b", owned)["num_autograd_contexts"]
         begin = time.monotonic()
     return {"owned": before, "leave": time.monotonic() - begin, "forgotten": until("num_autograd_contexts", 0)}
@@ -178,7 +179,7 @@ def call_oneself() -> tuple[float, Any]:
 
 
 def agent() -> str:
-    return type(rpc.api._get_current_rpc_agent()).__name__
+    return type(_get_current_rpc_agent()).__name__
 
 
 def threads_of_transports() -> set[str]:
@@ -194,4 +195,4 @@ def file_limit() -> int:
 def settings() -> tuple[float, bool]:
     import sys
 
-    return rpc.get_rpc_timeout(), "torch.distributed.rpc._testing" in sys.modules
+    return get_rpc_timeout(), "torch.distributed.rpc._testing" in sys.modules

@@ -8,6 +8,7 @@ import select
 import socket
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from faults.plan import Plan
 _IN_MODIFY = 2  # sys/inotify.h
 
 _announcers: list[Announcer] = []
-_undo: list[object] = []
+_undo: list[Callable[[], object]] = []
 
 
 def enter_network(folder: Path, role: str) -> None:
@@ -42,7 +43,7 @@ def announce(step: int) -> float:
 
 
 def undo() -> None:
-    _undo[0]()  # type: ignore[operator]
+    _undo[0]()
 
 
 class Unlucky(Exception):
@@ -50,7 +51,7 @@ class Unlucky(Exception):
 
 
 def name() -> str:
-    return rpc.get_worker_info().name
+    return str(rpc.get_worker_info().name)
 
 
 @dataclass(frozen=True)
@@ -63,17 +64,19 @@ class Answer:
     seconds: float
 
 
-def call(peer: str, timeout: float, size: int = 0) -> Answer:
-    """Ask a peer for its name, or for how many bytes it was sent."""
+def _answer(wait: Callable[[], object]) -> Answer:
     start = time.monotonic()
     try:
-        if size:
-            value = rpc.rpc_sync(peer, length, (torch.zeros(size, dtype=torch.uint8),), timeout=timeout)
-        else:
-            value = rpc.rpc_sync(peer, name, timeout=timeout)
+        value = wait()
     except Exception as error:
         return Answer(None, type(error).__name__, str(error), time.monotonic() - start)
     return Answer(value, "", "", time.monotonic() - start)
+
+
+def call(peer: str, timeout: float, size: int = 0) -> Answer:
+    """Ask a peer for its name, or for how many bytes it was sent."""
+    asked, given = (length, (torch.zeros(size, dtype=torch.uint8),)) if size else (name, ())
+    return _answer(lambda: rpc.rpc_sync(peer, asked, given, timeout=timeout))
 
 
 def length(tensor: torch.Tensor) -> int:
@@ -107,12 +110,7 @@ def count(caller: str) -> int:
 
 def count_at(peer: str, timeout: float) -> Answer:
     """Call something that the peer counts."""
-    start = time.monotonic()
-    try:
-        value = rpc.rpc_sync(peer, count, (name(),), timeout=timeout)
-    except Exception as error:
-        return Answer(None, type(error).__name__, str(error), time.monotonic() - start)
-    return Answer(value, "", "", time.monotonic() - start)
+    return _answer(lambda: rpc.rpc_sync(peer, count, (name(),), timeout=timeout))
 
 
 def counted() -> int:
@@ -122,7 +120,7 @@ def counted() -> int:
 
 _go = threading.Event()
 _entered = threading.Event()
-_pending: list[rpc.Future[None]] = []
+_pending: list[torch.futures.Future[None]] = []
 
 
 def stay() -> None:
@@ -145,12 +143,7 @@ def start_stay(peer: str) -> None:
 
 def end_of_stay() -> Answer:
     """Return how the call that `start_stay` began ended, and how long that took from now."""
-    start = time.monotonic()
-    try:
-        _pending.pop().wait()
-    except Exception as error:
-        return Answer(None, type(error).__name__, str(error), time.monotonic() - start)
-    return Answer("done", "", "", time.monotonic() - start)
+    return _answer(_pending.pop().wait)
 
 
 def await_line(path: Path, text: str) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 import torch.distributed.rpc as rpc
+from torch._C._distributed_rpc import _get_current_rpc_agent, _is_current_rpc_agent_set, get_rpc_timeout
 
 from reference.trace.progress import log_step
 
@@ -28,21 +29,21 @@ def nothing() -> None:
 
 
 def name() -> str:
-    return rpc.get_worker_info().name
+    return str(rpc.get_worker_info().name)
 
 
 def rank() -> int:
-    return rpc.get_worker_info().id
+    return int(rpc.get_worker_info().id)
 
 
 def name_of(peer: str) -> str:
-    return rpc.rpc_sync(peer, name)
+    return str(rpc.rpc_sync(peer, name))
 
 
 def next_one() -> str:
     """Call the role after this one, and the first after the last."""
     info = rpc.get_worker_info()
-    everybody = sorted(rpc.api._get_current_rpc_agent().get_worker_infos(), key=lambda each: each.id)
+    everybody = sorted(_get_current_rpc_agent().get_worker_infos(), key=lambda each: each.id)
     return name_of(everybody[(info.id + 1) % len(everybody)].name)
 
 
@@ -136,10 +137,11 @@ def stop_in_mid_send() -> bytes:
 
     def only_the_beginning(self: Connection, data: Any) -> None:
         if len(data) < 1_000_000:
-            return send(self, data)
+            send(self, data)
+            return
         send(self, data[:1000])
         os.kill(os.getpid(), signal.SIGSTOP)
-        return threading.Event().wait()
+        threading.Event().wait()
 
     Connection._send = only_the_beginning  # type: ignore[attr-defined]
     return bytes(2_000_000)
@@ -169,10 +171,6 @@ def hold_the_gil() -> None:
     ctypes.PyDLL(None).sleep(1000)
 
 
-def call_for_ever(peer: str) -> None:
-    rpc.rpc_sync(peer, wait_for_ever, timeout=0)
-
-
 def never_finish() -> None:
     """Return at once, and leave a thread that Python waits for at its end."""
     threading.Thread(target=_second_thread, daemon=False).start()
@@ -195,7 +193,7 @@ def start_a_child() -> int:
 
 def remember(role: str) -> None:
     """Note that this ran, before RPC starts. To be used as a ``before``."""
-    _before.append(f"{role} {rpc.api._is_current_rpc_agent_set()}")
+    _before.append(f"{role} {_is_current_rpc_agent_set()}")
 
 
 def remembered() -> list[str]:
@@ -212,11 +210,11 @@ def use_the_faulty_agent(role: str) -> None:
 
 
 def backend_in_use() -> str:
-    return type(rpc.api._get_current_rpc_agent()).__name__
+    return type(_get_current_rpc_agent()).__name__
 
 
 def rpc_timeout() -> float:
-    return rpc.get_rpc_timeout()
+    return get_rpc_timeout()
 
 
 def draw() -> tuple[float, float, int]:

@@ -54,7 +54,7 @@ def fail_beside_an_rref(peer: str) -> None:
     """Raise the future's own exception, so that its frames hold the RRef."""
     rref = rpc.remote(peer, double, args=(1,))
     rref.to_here()
-    future: torch.futures.Future[int] = torch.futures.Future()
+    future: torch.futures.Future[Any] = torch.futures.Future()
     future.set_exception(ValueError("too late"))
     future.wait()
 

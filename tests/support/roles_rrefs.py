@@ -238,8 +238,8 @@ def trained(by: str) -> dict[str, list[float]]:
         holder = Holder()
         with dist_autograd.context() as context:
             scaled = rpc.rpc_sync(by, function, (rpc.RRef(holder),))
-            dist_autograd.backward(context, [scaled.sum()])
-            gradients = dist_autograd.get_gradients(context)
+            dist_autograd.backward(context, [scaled.sum()])  # type: ignore[attr-defined]
+            gradients = dist_autograd.get_gradients(context)  # type: ignore[attr-defined]
             found[name] = gradients[holder.parameter].tolist() if holder.parameter in gradients else []
     return found
 

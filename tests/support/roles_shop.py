@@ -22,6 +22,7 @@ from torch.futures import Future
 from faults import hook
 from faults.inject.call import delivery
 from faults.inject.call.order_gate import OrderGate
+from faults.inject.process import processes
 from faults.plan.places import Moment
 from reference.trace.progress import log_step
 
@@ -34,7 +35,7 @@ kept: list[Any] = []
 _lock = threading.Lock()
 
 
-def _run(name: str) -> None:
+def count_run(name: str) -> None:
     with _lock:
         ran[name] += 1
 
@@ -93,19 +94,19 @@ def process_id() -> int:
 
 
 def function(x: Any) -> Any:
-    _run("function")
+    count_run("function")
     return x * x + x
 
 
 def _later(name: str, x: Any) -> Future[Any]:
     """Answer through a thread of its own, like an answer that several calls wait for."""
-    _run(name)
+    count_run(name)
     future: Future[Any] = Future()
     future.set_result(x)
     return future.then(lambda done: done.value() * done.value() + done.value())
 
 
-@rpc.functions.async_execution
+@rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def asynchronous(x: Any) -> Future[Any]:
     return _later("asynchronous", x)
 
@@ -114,25 +115,25 @@ class Till:
     """An object of the callee."""
 
     def method(self, x: Any) -> Any:
-        _run("Till.method")
+        count_run("Till.method")
         return x * x + x
 
     @staticmethod
     def static(x: Any) -> Any:
-        _run("Till.static")
+        count_run("Till.static")
         return x * x + x
 
     @classmethod
     def of_class(cls, x: Any) -> Any:
-        _run("Till.of_class")
+        count_run("Till.of_class")
         return x * x + x
 
     @staticmethod
-    @rpc.functions.async_execution
+    @rpc.functions.async_execution  # type: ignore[untyped-decorator]
     def static_asynchronous(x: Any) -> Future[Any]:
         return _later("Till.static_asynchronous", x)
 
-    @rpc.functions.async_execution
+    @rpc.functions.async_execution  # type: ignore[untyped-decorator]
     def method_asynchronous(self, x: Any) -> Future[Any]:
         return _later("Till.method_asynchronous", x)
 
@@ -247,8 +248,8 @@ def gradients(way: str, to: str, count: int, timeout: float = 10.0) -> list[Any]
     for number in range(1, count + 1):
         x = (torch.arange(3, dtype=torch.float64) / 4 + number).requires_grad_()
         with dist_autograd.context() as context:
-            dist_autograd.backward(context, [call(way, to, x, timeout).sum()])
-            found.append(dist_autograd.get_gradients(context)[x])
+            dist_autograd.backward(context, [call(way, to, x, timeout).sum()])  # type: ignore[attr-defined]
+            found.append(dist_autograd.get_gradients(context)[x])  # type: ignore[attr-defined]
     return found
 
 
@@ -259,7 +260,7 @@ def refuse(kind: str) -> None:
     raise {"TypeError": TypeError, "ValueError": ValueError, "KeyError": KeyError}.get(kind, RuntimeError)("no sale")
 
 
-@rpc.functions.async_execution
+@rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def refuse_later() -> Future[Any]:
     def fail(_: object) -> None:
         raise ValueError("no sale")
@@ -269,7 +270,7 @@ def refuse_later() -> Future[Any]:
     return future.then(fail)
 
 
-@rpc.functions.async_execution
+@rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def not_a_future() -> int:
     return 3
 
@@ -280,7 +281,7 @@ def arrive(name: str) -> str:
     return name
 
 
-@rpc.functions.async_execution
+@rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def arrive_later(name: str) -> Future[str]:
     future: Future[str] = Future()
     future.set_result(arrive(name))
@@ -375,7 +376,7 @@ def with_own_pickler(to: str) -> list[Answer]:
         return answer(lambda: rpc.rpc_sync(to, function, args=(1,)))
 
     first = one()
-    with rpc.api._use_rpc_pickler(_Pickler()):
+    with rpc.api._use_rpc_pickler(_Pickler()):  # type: ignore[no-untyped-call]
         second = one()
     return [first, second, one(), one()]
 
@@ -427,14 +428,14 @@ def steps_and_calls() -> None:
 
 def listen(folder: str, role: str) -> None:
     """Record each moment as it is announced, by the hook that faults of a process use. To be used as a ``before``."""
-    prepare = hook.processes.prepare
+    prepare = processes.prepare
 
-    def prepare_and_listen(plan: Any, role: str, place: Any, ledger: Any, announcer: Any) -> Any:
+    def prepare_and_listen(plan: Any, role: str, folder: Any, ledger: Any, announcer: Any) -> Any:
         call = f"call:{HERE}function"
         for text in ("up", "step:1", "step:2", f"{call}#1", f"{call}#2", "shutdown"):
             moment = Moment.parse(f"{text}@{role}")
             announcer.subscribe(moment, partial(ledger.write, "announced", moment=str(moment)))
-        return prepare(plan, role, place, ledger, announcer)
+        return prepare(plan, role, folder, ledger, announcer)
 
-    hook.processes.prepare = prepare_and_listen  # type: ignore[assignment]
+    processes.prepare = prepare_and_listen
     hook.install(folder, role)

@@ -134,9 +134,13 @@ def await_entered(count: int) -> bool:
     return all(_entered.acquire(timeout=10) for _ in range(count))
 
 
+def open_gate() -> None:
+    _gate.set()
+
+
 def finish(count: int) -> list[int]:
     """Let so many entered calls go on, and wait for the end of each."""
-    _gate.set()
+    open_gate()
     assert all(_left.acquire(timeout=10) for _ in range(count))
     return executed()
 
@@ -158,7 +162,7 @@ def open_gate_when_they_wait(*names: str) -> tuple[list[int], Seen]:
     """Return (the work executed when all others already waited, the shutdown). Executed on the leader."""
     await_followers(*names)
     before = executed()
-    _gate.set()
+    open_gate()
     return before, shutdown()
 
 
@@ -189,7 +193,7 @@ def create_and_drop(owner: str, count: int) -> None:
 def start(name: str, rank: int, size: int, place: str, generation: int | None = None, timeout: float = 60) -> Seen:
     """Start RPC. ``generation``: the number of this start, on which all roles agree."""
     if generation is not None:
-        rpc._init_counter = generation  # type: ignore[attr-defined]
+        rpc._init_counter = generation
         api._all_gather_sequence_id.clear()
         api._all_gather_sequence_id_to_states.clear()
     options = {**LOCAL_OPTIONS, "rpc_timeout": timeout}

@@ -13,7 +13,7 @@ import json
 import random
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -97,7 +97,9 @@ def main(arguments: Sequence[str]) -> int:
         seed = _begun(parser, kept, commit)
     else:
         _begin(kept, commit, seed)
-    stages = {"ci": ci, "nightly": partial(nightly, seed, kept), "weekly": partial(weekly, seed)}[options.tier]()
+    tiers: dict[str, Callable[[], list[Stage]]]
+    tiers = {"ci": ci, "nightly": partial(nightly, seed, kept), "weekly": partial(weekly, seed)}
+    stages = tiers[options.tier]()
     begun, known = time.monotonic(), ended_well(kept) if options.go_on else {}
     try:
         ends = run(stages, kept, go_on=options.tier != "ci", known=known)

@@ -8,8 +8,8 @@ its turn. The times of the tests stand in seconds.txt; ``pytest -n 4 -m '' --rec
 from __future__ import annotations
 
 import gc
-from collections import Counter, defaultdict
-from collections.abc import Generator, Iterable
+from collections import defaultdict
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -146,10 +146,12 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
     """Sort the turns, those that take longest first, so that no worker waits long for others at the end. Options such
     as ``-m`` choose among the tests, when these are collected."""
-    turns = [item for item in items if isinstance(item, _Turn)]
+    turns = sorted(
+        (item for item in items if isinstance(item, _Turn)), key=lambda turn: (-turn.part.seconds, turn.nodeid)
+    )
     items[:] = [item for item in items if not isinstance(item, _Turn)]
     yield
-    items[:0] = sorted(turns, key=lambda turn: (-turn.part.seconds, turn.nodeid))
+    items[:0] = turns
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -165,9 +167,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Give each part, or each file of tests, to one worker, in the order in which these are offered."""
     if config.getvalue("dist") != "load":
         return None
-    from xdist.scheduler import LoadScopeScheduling  # without xdist there need be no such module
+    from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]  # need not be installed
 
-    class Spreading(LoadScopeScheduling):
+    class Spreading(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             return nodeid if "::(part " in nodeid else nodeid.partition("::")[0]
 
@@ -192,7 +194,7 @@ class Recorder:
     """Adds up what each test takes, with its set-up and its end, and writes it down when all have ended."""
 
     def __init__(self) -> None:
-        self.taken: Counter[str] = Counter()
+        self.taken: defaultdict[str, float] = defaultdict(float)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.taken[report.nodeid] += report.duration
@@ -202,9 +204,9 @@ class Recorder:
             SECONDS.write_text(listed(self.taken))
 
 
-def listed(taken: Counter[str]) -> str:
+def listed(taken: Mapping[str, float]) -> str:
     """Write seconds by test down as seconds.txt has them."""
-    rest: Counter[str] = Counter()
+    rest: defaultdict[str, float] = defaultdict(float)
     lines: dict[str, list[str]] = defaultdict(list)
     for test, seconds in taken.items():
         file = test.partition("::")[0]
