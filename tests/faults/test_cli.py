@@ -138,6 +138,8 @@ BAD = [
     (["run", "--deadline", "-1", "--script", "x.py"], "wanted seconds, above 0"),
     (["run", "--bound", "soon", "--script", "x.py"], "wanted seconds, above 0"),
     (["run", "--plan", "Slow role=a kbit_per_second=1", "--script", "true"], "faults of a network need roles"),
+    (["run", "--healthy", "--expect-error", "a-b", "--script", "true"], "wanted names of exceptions, such as TimeoutE"),
+    (["run", "--healthy", "--same-output", "--script", "true"], "healthy run: wanted --plan, got --healthy"),
     (["sweep"], "sweep what?"),
     (["sweep", "rnn", "--budget", "-1"], "wanted seconds, above 0"),
     (["sweep", "rnn", "--kinds", "Delay,Melt"], "no sweep makes 'Melt', wanted some of Delay request, Delay,"),

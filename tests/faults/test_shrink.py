@@ -218,11 +218,13 @@ def test_no_run_begins_after_the_budget(
     assert shrinker.failures == ((2, 2) if runs == 5 else (1, 1))
 
 
-def test_a_plan_that_fails_only_sometimes_is_told_so() -> None:
+def test_a_plan_that_fails_only_sometimes_is_told_so(capsys: pytest.CaptureFixture[str]) -> None:
     program = Program(lambda plan: "wrong" if program.plans.count(plan) == 1 and plan == THREE else "equal")
     shrinker = shrunk(program, THREE)
     assert shrinker.smallest is not None
     assert (shrinker.smallest.plan, shrinker.failures) == (THREE, (1, 2))
+    report("program", shrinker)
+    assert "failed in 1 of 2 runs: it does not fail in every run, so a smaller one may have" in capsys.readouterr().out
 
 
 def test_the_smallest_plan_is_printed_whole(capsys: pytest.CaptureFixture[str]) -> None:
@@ -326,6 +328,16 @@ def test_a_plan_that_does_not_fail_is_refused(till: Any, plan: str, said: str, t
     with pytest.raises(BadInput, match=r"^the program does not fail under Drop site=") as caught:
         shrink_of(plays.subject(till), Plan.parse(plan), Namespace(**OPTIONS, dir=str(tmp_path)))
     assert said in str(caught.value)
+
+
+def test_a_program_that_fails_before_the_fault_is_refused(tmp_path: Path) -> None:
+    """It is healthy once, and then loses its first payment by itself."""
+    found = iter([("equal", ""), ("wrong", "got 110, wanted 111")])
+    subject = replace(plays.subject(plays.careful), judge=lambda outcomes: next(found))
+    with pytest.raises(
+        BadInput, match=r"^the program fails before any fault of Drop site=\S+ .* hits it: wrong: got 110"
+    ):
+        shrink_of(subject, Plan.parse(f"Drop {PAY} nth=9 side=reply"), Namespace(**OPTIONS, dir=str(tmp_path)))
 
 
 def test_a_plan_of_which_nothing_is_known_gives_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -138,6 +138,16 @@ def test_a_subject_that_is_not_healthy_is_not_swept(tmp_path: Path) -> None:
         recorded(plays.subject(plays.untidy), tmp_path)
 
 
+def test_a_subject_that_calls_nothing_is_not_swept() -> None:
+    with pytest.raises(SweepFailed, match=r"^shop calls no Python function over RPC: a sweep needs at least one call$"):
+        sweep_of(Subject("shop", {"shop": plays.shop}, plays.TIMEOUT), Namespace(**OPTIONS))
+
+
+def test_a_part_without_a_cell_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert sweep_of(plays.subject(plays.careful), Namespace(**{**OPTIONS, "part": (1, 1000)})) == 0
+    assert "no cell is in this part: nothing was run\n" in capsys.readouterr().err
+
+
 OPTIONS: dict[str, Any] = {
     **dict.fromkeys(["dir", "kinds", "budget", "part", "json", "junit"]),
     "sites": plays.PAY,
