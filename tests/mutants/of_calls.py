@@ -139,7 +139,7 @@ MUTANTS = (
         _ROUNDS,
         "        if now >= self.rounds:",
         "        if now > 10**6:",
-        (f"{_OF_ROUNDS}::TestJoin::test_a_report_after_the_last_round_is_refused[None]",),
+        (f"{_OF_ROUNDS}::TestJoin::test_a_report_after_the_last_round_is_refused",),
         "trainers that train twice make a trace of more rounds than were asked for",
     ),
     Mutant(
