@@ -33,7 +33,7 @@ from torch.distributed.optim import DistributedOptimizer
 from torch.distributed.rpc import RRef
 
 from reference.roles import Roles, serve
-from reference.rpc.remote_method import remote_method
+from reference.rpc.remote_method import _remote_method
 from reference.rpc.timeouts import rpc_timeout
 from reference.system.text import shown
 from reference.trace.case import number_field, text_field
@@ -103,15 +103,15 @@ class RNNModel(nn.Module):
 
     def forward(self, input: torch.Tensor, hidden: Hidden, step: int) -> tuple[torch.Tensor, Hidden]:
         """Return scores (sequence, batch_size, ntoken) and the hidden state after the tokens (sequence, batch_size)."""
-        emb = remote_method(EmbeddingTable.forward, self.emb_table_rref, input, self.seed, step)
+        emb = _remote_method(EmbeddingTable.forward, self.emb_table_rref, input, self.seed, step)
         with seeded(self.seed, f"rnn/{step}"):
             output, hidden = self.rnn(emb, hidden)
-        decoded = remote_method(Decoder.forward, self.decoder_rref, output, self.seed, step)
+        decoded = _remote_method(Decoder.forward, self.decoder_rref, output, self.seed, step)
         return decoded, hidden
 
     def parameter_rrefs(self) -> list[RRef[Any]]:
         """RRefs to all parameters, each on its owner (S0.16)."""
-        return [rref for part in self.parts.values() for rref in remote_method(_parameter_rrefs, part)]
+        return [rref for part in self.parts.values() for rref in _remote_method(_parameter_rrefs, part)]
 
     def values(self) -> Named:
         """The values of all parameters, by name."""
@@ -122,7 +122,7 @@ class RNNModel(nn.Module):
         return self._collect(_gradients, context_id)
 
     def _collect(self, method: Callable[..., Named], *args: object) -> Named:
-        found = {part: remote_method(method, rref, *args) for part, rref in self.parts.items()}
+        found = {part: _remote_method(method, rref, *args) for part, rref in self.parts.items()}
         return {f"{part}/{name}": tensor for part, named in found.items() for name, tensor in named.items()}
 
 

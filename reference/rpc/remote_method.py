@@ -14,6 +14,6 @@ def _call_method(method: Callable[..., Any], rref: RRef[Any], *args: Any, **kwar
     return method(rref.local_value(), *args, **kwargs)
 
 
-def remote_method(method: Callable[..., Any], rref: RRef[Any], *args: Any, **kwargs: Any) -> Any:
+def _remote_method(method: Callable[..., Any], rref: RRef[Any], *args: Any, **kwargs: Any) -> Any:
     """Call ``method`` of the object behind ``rref`` where it lives, in the caller's autograd context; wait for it."""
     return rpc.rpc_sync(rref.owner(), _call_method, args=(method, rref, *args), kwargs=kwargs)

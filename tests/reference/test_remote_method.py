@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch.distributed.rpc as rpc
 
-from reference.rpc.remote_method import remote_method
+from reference.rpc.remote_method import _remote_method
 from reference.world import World
 
 pytestmark = pytest.mark.world("a", "b")
@@ -27,7 +27,7 @@ class Till:
 def put_twice() -> list[Any]:
     """Runs on a."""
     till = rpc.remote("b", Till)
-    return [remote_method(Till.put, till, 3), remote_method(Till.put, till, 2, times=5)]
+    return [_remote_method(Till.put, till, 3), _remote_method(Till.put, till, 2, times=5)]
 
 
 def test_the_object_itself_is_called_with_all_arguments(world: World) -> None:
