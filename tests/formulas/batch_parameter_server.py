@@ -9,6 +9,7 @@ images (batch_size, 3, image_w, image_h), standard normal, or with exact arithme
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -45,10 +46,10 @@ def convnet(case: Any) -> tuple[torch.nn.Module, Forward]:
 
 
 def resnet50(case: Any) -> tuple[torch.nn.Module, Forward]:
-    """Take torchvision's own, by way of `reference.training.vision`, which imports it wherever that can be done."""
-    from reference.training.vision import resnet50
-
-    model, call = resnet50(num_classes=case.num_classes), torch.func.functional_call
+    """Take torchvision's own. `reference.training.vision` imports it wherever that can be done."""
+    import_module("reference.training.vision")
+    model = import_module("torchvision.models").resnet50(num_classes=case.num_classes)
+    call = torch.func.functional_call
     return model, lambda p, b, x: call(model, (p, b), (x,))
 
 
