@@ -1,4 +1,4 @@
-"""The default run makes enough generated examples. Each property asserts its own number itself."""
+"""Each property asserts how many examples ran, and fails as its examples do."""
 
 from __future__ import annotations
 
