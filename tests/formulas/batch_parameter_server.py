@@ -47,8 +47,8 @@ def convnet(case: Any) -> tuple[torch.nn.Module, Forward]:
 
 def resnet50(case: Any) -> tuple[torch.nn.Module, Forward]:
     """Take torchvision's own. `reference.training.vision` imports it wherever that can be done."""
-    import_module("reference.training.vision")
-    model = import_module("torchvision.models").resnet50(num_classes=case.num_classes)
+    vision: Any = import_module("reference.training.vision")
+    model = vision.torchvision.models.resnet50(num_classes=case.num_classes)
     call = torch.func.functional_call
     return model, lambda p, b, x: call(model, (p, b), (x,))
 

@@ -91,8 +91,8 @@ def mlp(case: Any) -> tuple[Tensors, Tensors, Model]:
 
 def resnet(case: Any) -> tuple[Tensors, Tensors, Model]:
     """torchvision's ResNet50: to its second layer of blocks on worker1, and from its third on worker2."""
-    import_module("reference.training.vision")  # imports torchvision, even beside a CPU build of torch
-    model = import_module("torchvision.models").resnet50(num_classes=case.num_classes)
+    vision: Any = import_module("reference.training.vision")  # imports torchvision, even beside a CPU build of torch
+    model = vision.torchvision.models.resnet50(num_classes=case.num_classes)
     halves = {
         1: {"seq.0": model.conv1, "seq.1": model.bn1, "seq.4": model.layer1, "seq.5": model.layer2},
         2: {"seq.0": model.layer3, "seq.1": model.layer4, "fc": model.fc},

@@ -36,6 +36,7 @@ ROOT = Path(__file__).parents[2]
 RECORD = ROOT / ".coverage-data" / "record.npz"
 RESULTS = ROOT / ".kills" / "results.jsonl"
 COUNT, SEED, SECONDS = 1500, 1, 60.0
+SAMPLED = ("reference/", "faults/")
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def lines_of(file: str, old: str) -> list[int]:
 
 def sample(reaching: Reaching, count: int, seed: int) -> Iterable[Trying]:
     """Yield bugs that operators make, each with the tests that reach it, the nearest first."""
-    files = sorted({file for file, _ in reaching.record.probes if file.startswith(("reference/", "faults/"))})
+    files = sorted({file for file, _ in reaching.record.probes if file.startswith(SAMPLED)})
     for bug in drawn(ROOT, files, count, seed):
         places = ((bug.file, bug.line),)
         yield Trying("drawn", replace(bug, killers=reaching.nearest(places, SECONDS)), places, change(bug))

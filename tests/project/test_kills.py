@@ -161,17 +161,16 @@ def test_a_sample_is_tried_once_and_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without a line of coverage for `twice`, its bugs are unreached."""
-    (tmp_path / "reference").mkdir()
-    (tmp_path / "reference/sums.py").write_text(SOURCE)
-    (tmp_path / "test_sums.py").write_text(
-        "from reference.sums import add\n\ndef test_add():\n    assert add(1, 0) == 1\n"
-    )
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop/sums.py").write_text(SOURCE)
+    (tmp_path / "test_sums.py").write_text("from shop.sums import add\n\ndef test_add():\n    assert add(1, 0) == 1\n")
     (tmp_path / "conftest.py").write_text(
         "from hypothesis import settings\n\nsettings.register_profile('whole', max_examples=100)\n"
     )
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True, timeout=60)
-    files = [tmp_path / "reference/sums.py"]
+    files = [tmp_path / "shop/sums.py"]
     monkeypatch.setattr(command, "sources", lambda _: files)
+    monkeypatch.setattr(command, "SAMPLED", ("shop/",))
     monkeypatch.setattr(command, "ROOT", tmp_path)
     monkeypatch.setattr(command, "RECORD", tmp_path / "record.npz")
     monkeypatch.setattr(command, "RESULTS", tmp_path / ".kills/results.jsonl")
@@ -196,11 +195,11 @@ def test_a_sample_is_tried_once_and_told(
     capsys.readouterr()
     assert command.main(["score"]) == 0
     said = capsys.readouterr().out
-    assert "reference/sums.py:3: survived: arithmetic: + -> -\n" in said
+    assert "shop/sums.py:3: survived: arithmetic: + -> -\n" in said
     assert said.splitlines()[-1].split() == ["all", "1", "of", "5", "20.0", "%"]
     assert command.main(["unguarded"]) == 0
-    assert capsys.readouterr().out == "reference/sums.py: 7\n"
-    (tmp_path / "reference/sums.py").write_text(SOURCE.replace("2", "4"))
+    assert capsys.readouterr().out == "shop/sums.py: 7\n"
+    (tmp_path / "shop/sums.py").write_text(SOURCE.replace("2", "4"))
     with pytest.raises(SystemExit):
         command.main(["score"])
     assert "the record is of other sources" in capsys.readouterr().err
