@@ -16,7 +16,7 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from reference.system import interrupts
 from tests.coverage.probes import Probes, sources
 from tests.coverage.record import Record
 from tests.kills.operators import Drawn, drawn
-from tests.kills.reaching import Reaching
+from tests.kills.reaching import nearest, seconds_of
 from tests.kills.results import Tried, add, load, score, spare, unguarded
 from tests.mutants.catalog import MUTANTS
 from tests.mutants.gate import WORKERS, Unhealthy, trials
@@ -49,11 +49,11 @@ class Trying:
     change: str
 
 
-def planted(reaching: Reaching) -> Iterable[Trying]:
+def planted(record: Record, seconds: Mapping[str, float]) -> Iterable[Trying]:
     """Yield the planted bugs that are planted into measured files, each with all tests that reach it."""
     for mutant in MUTANTS:
         places = tuple((file, line) for file, old, _ in mutant.places for line in lines_of(file, old))
-        tests = (*mutant.killers, *(each for each in reaching.nearest(places, SECONDS) if each not in mutant.killers))
+        tests = tuple(dict.fromkeys((*mutant.killers, *nearest(record, places, seconds, SECONDS))))
         yield Trying("planted", replace(mutant, killers=tests), places, mutant.models)
 
 
@@ -64,12 +64,12 @@ def lines_of(file: str, old: str) -> list[int]:
     return [first + number for number, line in enumerate(old.splitlines()) if line.strip()]
 
 
-def sample(reaching: Reaching, count: int, seed: int) -> Iterable[Trying]:
+def sample(record: Record, seconds: Mapping[str, float], count: int, seed: int) -> Iterable[Trying]:
     """Yield bugs that operators make, each with the tests that reach it, the nearest first."""
-    files = sorted({file for file, _ in reaching.record.probes if file.startswith(SAMPLED)})
+    files = sorted({file for file, _ in record.probes if file.startswith(SAMPLED)})
     for bug in drawn(ROOT, files, count, seed):
         places = ((bug.file, bug.line),)
-        yield Trying("drawn", replace(bug, killers=reaching.nearest(places, SECONDS)), places, change(bug))
+        yield Trying("drawn", replace(bug, killers=nearest(record, places, seconds, SECONDS)), places, change(bug))
 
 
 def change(bug: Drawn) -> str:
@@ -135,11 +135,11 @@ def main(arguments: Sequence[str]) -> int:
     record = Record.load(RECORD)
     if Probes(ROOT, sources(ROOT)).digest != record.digest:
         parser.error("the record is of other sources, wanted a new one: `python -m tests.coverage run`")
-    reaching = Reaching(record)
+    seconds = seconds_of(record.tests)
     if options.command in ("planted", "sample"):
         interrupts.listen()
         of_sample = options.command == "sample"
-        todo = sample(reaching, options.count, options.seed) if of_sample else planted(reaching)
+        todo = sample(record, seconds, options.count, options.seed) if of_sample else planted(record, seconds)
         try:
             try_all(list(todo), record.digest, options.seconds, every_failure=not of_sample, again=options.again)
         except Unhealthy as error:
@@ -150,12 +150,12 @@ def main(arguments: Sequence[str]) -> int:
             return interrupts.STATUS
         return 0
     results = load(RESULTS, record.digest)
-    answers: dict[str, Callable[[], None]] = {
-        "score": lambda: print_score(results),
-        "spare": lambda: print_spare(results, record, reaching.seconds),
-        "unguarded": lambda: print_unguarded(results),
-    }
-    answers[options.command]()
+    if options.command == "score":
+        print_score(results)
+    elif options.command == "spare":
+        print_spare(results, record, seconds)
+    else:
+        print_unguarded(results)
     return 0
 
 

@@ -1,6 +1,6 @@
 """Draw bugs that operators make: each replaces one piece of a source file by another, as a typing mistake would.
 
-Left alone: annotations, texts, decorators of typing, what only a type checker executes, and the guard of a script.
+Left alone: annotations, texts, decorators, what only a type checker executes, and the guard of a script.
 """
 
 from __future__ import annotations
@@ -147,7 +147,6 @@ class _Finder:
                 yield from self._arguments(args, keywords)
             case ast.ExceptHandler(type=ast.expr() as kind):
                 yield ("except", *self._span(kind), "()")
-        match node:
             case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
                 yield ("condition", *self._span(test), f"(not ({self.text[slice(*self._span(test))]}))")
             case ast.comprehension(ifs=tests):
@@ -187,12 +186,6 @@ def _executed(tree: ast.AST) -> Iterator[ast.AST]:
             continue
         for node in value if isinstance(value, list) else [value]:
             if not isinstance(node, ast.AST) or isinstance(node, ast.JoinedStr) or _is_guard(node):
-                continue
-            if isinstance(node, ast.AnnAssign):
-                yield node
-                if node.value is not None:
-                    yield node.value
-                    yield from _executed(node.value)
                 continue
             yield node
             yield from _executed(node)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
-import numpy as np
-
-from tests.coverage.probes import NO_TEST
 from tests.coverage.record import Record
 from tests.tiers.changes import distance
 from tests.tiers.spread import recorded
@@ -17,41 +14,28 @@ from tests.tiers.spread import recorded
 EACH, MOST = 0.05, 400
 
 
-class Reaching:
-    """The tests of a record of coverage, by the lines that they reach."""
+def nearest(
+    record: Record, places: Sequence[tuple[str, int]], seconds: Mapping[str, float], most: float
+) -> tuple[str, ...]:
+    """Return the tests that reach one of these lines, the fewest imports away and the shortest first.
 
-    def __init__(self, record: Record) -> None:
-        self.record = record
-        self.seconds = seconds_of(record.tests)
-        self._columns: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-        for number, (file, line) in enumerate(record.probes):
-            if line > 0:
-                self._columns[file].append((line, number))
+    ``seconds``: of each test. Those that are returned take at most ``most`` together, or it is one that takes longer.
+    """
+    files = tuple(sorted({file for file, _ in places}))
+    found = {test for file, line in places for test in _reaching(record, file, line)}
+    chosen: list[str] = []
+    for test in sorted(found, key=lambda each: (_steps(each.partition("::")[0], files), seconds[each], each)):
+        if (most := most - seconds[test] - EACH) < 0 and chosen:
+            break
+        chosen.append(test)
+    return tuple(chosen[:MOST])
 
-    def tests(self, file: str, line: int) -> list[str]:
-        """Return all tests that reach a line, or that import its file if nothing of it is executed later."""
-        found = [number for at, number in self._columns[file] if at == self._begin(file, line)]
-        rows = np.flatnonzero(self.record.hits[:, found].any(axis=1))
-        return [self.record.tests[row] for row in rows if self.record.tests[row] != NO_TEST]
 
-    def _begin(self, file: str, line: int) -> int:
-        return max((at for at, _ in self._columns[file] if at <= line), default=0)
-
-    def nearest(self, places: Iterable[tuple[str, int]], seconds: float) -> tuple[str, ...]:
-        """Return the tests that reach one of these lines, the fewest imports away and the shortest first.
-
-        They take as many seconds together as given, or it is one test that takes longer.
-        """
-        places = list(places)
-        files = tuple(sorted({file for file, _ in places}))
-        found = {test for file, line in places for test in self.tests(file, line)}
-        chosen: list[str] = []
-        left = seconds
-        for test in sorted(found, key=lambda each: (_steps(each.partition("::")[0], files), self.seconds[each], each)):
-            if (left := left - self.seconds[test] - EACH) < 0 and chosen:
-                break
-            chosen.append(test)
-        return tuple(chosen[:MOST])
+def _reaching(record: Record, file: str, line: int) -> list[str]:
+    try:
+        return record.covering(file, line)[1]
+    except ValueError:  # the file is not measured, as the examples, or begins with comments
+        return []
 
 
 @cache

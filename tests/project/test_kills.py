@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from tests.coverage.record import Record
 from tests.kills import __main__ as command
 from tests.kills import reaching
 from tests.kills.operators import Drawn, bugs_of, drawn
-from tests.kills.reaching import Reaching
+from tests.kills.reaching import nearest, seconds_of
 from tests.kills.results import Tried, add, load, score, spare, unguarded
 from tests.mutants import gate
 
@@ -89,13 +90,14 @@ def test_the_nearest_and_shortest_tests_of_a_statement_come_first(monkeypatch: p
     monkeypatch.setattr(reaching, "distance", lambda tests, _: 2 if "a" in tests[0] else 1)
     seconds = {"tests/test_b.py": {TESTS[2]: 10.0, "tests/test_b.py": 1.0}}
     monkeypatch.setattr(reaching, "recorded", lambda: seconds)
-    reach = Reaching(record([[1, 1, 0], [0, 1, 0], [0, 1, 0], [1, 1, 1]]))
+    measured = record([[1, 1, 0], [0, 1, 0], [0, 1, 0], [1, 1, 1]])
+    reach = partial(nearest, measured, seconds=seconds_of(TESTS))
     far, near, slow, _ = TESTS
-    assert reach.nearest([("a.py", 4)], 60) == (near, slow, far), "line 4 belongs to the statement of line 3"
-    assert reach.nearest([("a.py", 3)], 5) == (near,)
-    assert reach.nearest([("a.py", 3)], 0.01) == (near,), "one test runs in any case"
-    assert reach.nearest([("a.py", 5)], 60) == (), "no test reaches it"
-    assert reach.nearest([("a.py", 1), ("a.py", 5)], 60) == (far,)
+    assert reach([("a.py", 4)], most=60) == (near, slow, far), "line 4 belongs to the statement of line 3"
+    assert reach([("a.py", 3)], most=5) == (near,)
+    assert reach([("a.py", 3)], most=0.01) == (near,), "one test runs in any case"
+    assert reach([("a.py", 5)], most=60) == (), "no test reaches it"
+    assert reach([("a.py", 1), ("a.py", 5), ("not measured.py", 1)], most=60) == (far,)
 
 
 def tried(name: str, verdict: str, *failed: str, line: int = 1, room: str = "reference/rpc") -> Tried:
