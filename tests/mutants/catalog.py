@@ -1,56 +1,60 @@
-"""The list of all mutants."""
+"""The list of all mutants, as ``bugs/*.diff`` have it: a file for each folder of sources.
+
+A bug is a paragraph below its source file::
+
+    === faults/judge/rules.py
+
+    late-failures-pass: a role that fails long after the fault has failed in time
+    -    return "" if late <= most else f"{late:.1f} s"
+    +    return "" if late >= 0 else f"{late:.1f} s"
+    tests/judge/test_rules.py::TestHung::test_a_late_failure
+
+It consists of a name, with ``(hangs)`` or ``(waits)`` where `Mutant` says so; the mistake that it models; whole lines
+as in a diff, of which those without ``+`` stand in the file once; and its killers. After ``@ FILE`` come the lines of
+another place of the same bug.
+"""
 
 from __future__ import annotations
 
-from tests.mutants import (
-    of_bound,
-    of_calls,
-    of_commands,
-    of_conform,
-    of_conform_reports,
-    of_corruption,
-    of_engine_sites,
-    of_exact,
-    of_faults,
-    of_further_faults,
-    of_hints,
-    of_judge,
-    of_leaks,
-    of_plugin,
-    of_shared_agents,
-    of_shared_servers,
-    of_shrinks,
-    of_slow_lines,
-    of_sweeps,
-    of_traces,
-    of_training,
-    of_tutorials,
-    of_worlds,
-)
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
 from tests.mutants.mutant import Mutant
 
-MUTANTS: tuple[Mutant, ...] = (
-    *of_tutorials.MUTANTS,
-    *of_calls.MUTANTS,
-    *of_worlds.MUTANTS,
-    *of_traces.MUTANTS,
-    *of_training.MUTANTS,
-    *of_faults.MUTANTS,
-    *of_further_faults.MUTANTS,
-    *of_judge.MUTANTS,
-    *of_hints.MUTANTS,
-    *of_corruption.MUTANTS,
-    *of_engine_sites.MUTANTS,
-    *of_slow_lines.MUTANTS,
-    *of_plugin.MUTANTS,
-    *of_leaks.MUTANTS,
-    *of_commands.MUTANTS,
-    *of_sweeps.MUTANTS,
-    *of_shrinks.MUTANTS,
-    *of_conform.MUTANTS,
-    *of_conform_reports.MUTANTS,
-    *of_bound.MUTANTS,
-    *of_exact.MUTANTS,
-    *of_shared_servers.MUTANTS,
-    *of_shared_agents.MUTANTS,
+_FILE = re.compile(r"=== (\S+)")
+_HEAD = re.compile(r"(?P<name>\S+?)(?: \((?P<mark>hangs|waits)\))?: (?P<models>.+)")
+
+
+def read(text: str) -> Iterator[Mutant]:
+    """Yield the mutants of a text. Raises ValueError with the paragraph that is none."""
+    file = ""
+    for paragraph in text.split("\n\n"):
+        head, *lines = paragraph.strip("\n").split("\n")
+        if found := _FILE.fullmatch(head):
+            file = found[1]
+        elif (found := _HEAD.fullmatch(head)) and file:
+            yield _mutant(found, file, lines)
+        else:
+            raise ValueError(f"got {head!r}, wanted '=== FILE' or 'NAME: MISTAKE'")
+
+
+def _mutant(head: re.Match[str], file: str, lines: list[str]) -> Mutant:
+    places, killers = [(file, "", "")], list[str]()
+    for line in lines:
+        mark, rest = line[:1], f"{line[1:]}\n"
+        if mark == "@":
+            places.append((rest.strip(), "", ""))
+        elif mark in ("-", "+", " "):
+            file, old, new = places[-1]
+            places[-1] = (file, old + rest * (mark != "+"), new + rest * (mark != "-"))
+        else:
+            killers.append(line)
+    (file, old, new), *also = places
+    hangs, waits = head["mark"] == "hangs", head["mark"] == "waits"
+    return Mutant(head["name"], file, old, new, tuple(killers), head["models"], hangs, waits, tuple(also))
+
+
+MUTANTS: tuple[Mutant, ...] = tuple(
+    mutant for path in sorted(Path(__file__).parent.glob("bugs/*.diff")) for mutant in read(path.read_text())
 )

@@ -18,7 +18,7 @@ import pytest
 
 import tests.mutants.__main__ as main_of_gate
 from tests.mutants import checkout, gate, nearest, promises, trial
-from tests.mutants.catalog import MUTANTS
+from tests.mutants.catalog import MUTANTS, read
 from tests.mutants.checkout import NoCheckout, copied, copied_again, files_of, folder_of_copies, write
 from tests.mutants.gate import Promise, Result, Unhealthy, control, trials, unproven
 from tests.mutants.mutant import Mutant, Stale
@@ -106,6 +106,45 @@ def test_a_promise_that_kills_none_is_named() -> None:
     assert unproven(said, [result("killed", "test_b"), result("killed", "test_c", checks=("a",))]) == []
     assert unproven(said, [result("killed", "test_c")]) == ["a", "b"]
     assert unproven(said, [result("broken", "test_b", checks=("a",))]) == ["a", "b"]
+
+
+BUGS = """
+=== faults/a.py
+
+shared (waits): run and twin add up wrongly
+     total = 0
+-    total += 2 * x
++    total += x
+@ faults/b.py
+-    return 2 * sum(x)
++    return sum(x)
+tests/test_a.py::test_one
+tests/test_a.py::test_two[a b]
+
+=== faults/c.py
+
+lost: nothing is returned
+-    return x
+tests/test_a.py::test_one
+"""
+
+
+def test_a_paragraph_is_a_mutant() -> None:
+    shared, lost = read(BUGS)
+    assert shared.places == (
+        ("faults/a.py", "    total = 0\n    total += 2 * x\n", "    total = 0\n    total += x\n"),
+        ("faults/b.py", "    return 2 * sum(x)\n", "    return sum(x)\n"),
+    )
+    assert shared.killers == ("tests/test_a.py::test_one", "tests/test_a.py::test_two[a b]")
+    assert shared.slow
+    assert lost == Mutant(
+        "lost", "faults/c.py", "    return x\n", "", ("tests/test_a.py::test_one",), "nothing is returned"
+    )
+
+
+def test_a_paragraph_that_is_no_mutant_is_shown() -> None:
+    with pytest.raises(ValueError, match=r"^got 'lost', wanted '=== FILE' or 'NAME: MISTAKE'$"):
+        list(read(BUGS.replace("lost: nothing is returned", "lost")))
 
 
 def mutant(name: str, old: str, new: str, *killers: str) -> Mutant:
