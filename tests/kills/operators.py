@@ -131,6 +131,10 @@ class _Finder:
                 other = "or" if isinstance(op, ast.And) else "and"
                 for left, right in pairwise(values):
                     yield ("and/or", *self._between(left, right), other)
+                word = " and " if isinstance(op, ast.And) else " or "
+                for each in values:
+                    rest = (f"({self.text[slice(*self._span(value))]})" for value in values if value is not each)
+                    yield ("operand", *self._span(node), f"({word.join(rest)})")
             case ast.BinOp(op=op, left=left, right=right) if type(op) in _ARITHMETIC and not _is_text(left, right):
                 yield ("arithmetic", *self._between(left, right), _ARITHMETIC[type(op)])
             case ast.UnaryOp(op=ast.Not(), operand=operand):

@@ -23,7 +23,7 @@ CHANGES = [
     ("x = a < b", {"a <= b"}),
     ("x = a is not b", {"a is b"}),
     ("x = (a) not in (b)", {"(a) in (b)"}),
-    ("x = a and b or c", {"a or b or c", "a and b and c"}),
+    ("x = a and b or c", {"a or b or c", "a and b and c", "((b)) or c", "((a)) or c", "((a and b))", "((c))"}),
     ("x = é + b", {"é - b"}),
     ("x = 'a' + b", set()),
     ("x = not a", {"a"}),
