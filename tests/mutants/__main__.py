@@ -31,7 +31,8 @@ LEAST = 30.0
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these mutants (default: all)")
-    parser.add_argument("--no-control", action="store_true", help="do not run the killers on the healthy code first")
+    text = "first run each N-th of their killers on the healthy code, or none if N is 0 (default: each)"
+    parser.add_argument("--control", type=int, default=1, metavar="N", help=text)
     parser.add_argument("--changed", action="store_true", help="only those that the change since nightly concerns")
     parser.add_argument("--seconds", type=float, default=math.inf, metavar="N", help="begin no trial later")
     text = f"nor later than this, in seconds since the epoch, but in the first {LEAST:.0f} s"
@@ -51,9 +52,10 @@ def main(arguments: Sequence[str]) -> int:
     results: list[Result] = []
     interrupts.listen()  # a time limit or a closed terminal must leave no copy and no process either
     try:
-        if not options.no_control:
-            _say(f"the killers of {len(chosen)} mutants on the healthy code, where they must pass")
-            _say(f"they pass, after {control(ROOT, [test for each in chosen for test in each.killers]):.0f} s")
+        if options.control:
+            killers = [test for each in chosen for test in each.killers][:: options.control]
+            _say(f"{len(killers)} killers on the healthy code, where they must pass")
+            _say(f"they pass, after {control(ROOT, killers):.0f} s")
         _try(chosen, results, seconds)
     except (Unhealthy, NoCheckout) as error:
         if len(results) == len(chosen):  # the healthy code of later trials was not that of the first one

@@ -428,7 +428,7 @@ checkout.MEMORY, checkout.ENOUGH = Path(sys.argv[2]), 0
 gate.PRELOADED = ("pytest",)
 command.ROOT = Path(sys.argv[1])
 command.MUTANTS = [Mutant("endless", "sums.py", "a + b", "a - b", ("test_sums.py::test_hangs",), "ends", hangs=True)]
-sys.exit(command.main(["--no-control"]))
+sys.exit(command.main(["--control", "0"]))
 """
 
 
@@ -484,6 +484,26 @@ def test_no_trial_begins_after_the_time_is_up(project: Path) -> None:
     assert list(trials(project, [mutant], workers=1, seconds=0.0)) == []
 
 
+@pytest.mark.parametrize(("step", "numbers"), [(1, [0, 1, 2, 3, 4]), (2, [0, 2, 4]), (0, None)])
+def test_each_nth_killer_is_run_on_the_healthy_code(
+    step: int, numbers: list[int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bugs = [replace(MUTANTS[0], name=f"bug{number}", killers=(f"test_{number}",)) for number in range(5)]
+    ran = None
+
+    def healthy(_: Path, killers: list[str]) -> float:
+        nonlocal ran
+        ran = killers
+        return 0.0
+
+    monkeypatch.setattr(main_of_gate, "MUTANTS", bugs)
+    monkeypatch.setattr(main_of_gate, "control", healthy)
+    monkeypatch.setattr(main_of_gate, "trials", lambda *_: iter(()))
+    monkeypatch.setattr("reference.system.interrupts.listen", lambda: None)
+    main_of_gate.main(["--control", str(step)])
+    assert ran == (None if numbers is None else [f"test_{number}" for number in numbers])
+
+
 @pytest.mark.parametrize(
     ("limits", "seconds"),
     [("--seconds 1", 1), ("--seconds 1 --until 9e9", 1), ("--until 1", 30), ("--seconds 40 --until 1", 30)],
@@ -494,7 +514,7 @@ def test_a_gate_in_which_no_trial_began_has_not_passed(
     """A time that is over already leaves half a minute."""
     monkeypatch.setattr(main_of_gate, "trials", lambda *_: iter(()))
     monkeypatch.setattr("reference.system.interrupts.listen", lambda: None)
-    assert main_of_gate.main([MUTANTS[0].name, "--no-control", *limits.split()]) == 1
+    assert main_of_gate.main([MUTANTS[0].name, "--control", "0", *limits.split()]) == 1
     assert f"error: no trial began within {seconds} s" in capsys.readouterr().err
 
 
