@@ -1,9 +1,10 @@
-"""The moments of a run, by role and in the order start, steps, calls, shutdown."""
+"""The moments and sites of a run, from ledgers written by hand and from a real run."""
 
 from __future__ import annotations
 
-from faults.ledger import Event
-from faults.ledger.moments_seen import moments_seen, roles_of, steps_of
+from faults.ledger import Event, Timeline
+from faults.ledger.moments_seen import census, moments_seen, roles_of, steps_of
+from faults.plan.kinds import Called
 from faults.plan.places import Moment
 from tests.judge.by_hand import script
 
@@ -35,3 +36,45 @@ def test_steps_are_counted_once_and_processes_without_rpc_are_no_roles() -> None
     timeline = script("seed=0", *EVENTS).timeline
     assert (steps_of("b", timeline), steps_of("a", timeline)) == ([0, 1, 2], [])
     assert roles_of(timeline) == ["a", "b"]
+
+
+def invoke(role: str, site: str, to: str, time: float, nth: int = 1) -> Event:
+    return Event(role, "invoke", time, {"site": site, "nth": nth, "to": to, "via": "rpc"})
+
+
+def timeline(*events: Event) -> Timeline:
+    return Timeline(events, {}, ())
+
+
+def test_calls_are_counted_by_site_and_caller() -> None:
+    found = census(
+        timeline(
+            invoke("b", "m:later", "a", 1),
+            invoke("b", "m:f", "d", 2),
+            invoke("a", "m:f", "c", 3),
+            invoke("b", "m:f", "c", 4, nth=2),
+            Event("b", "ok", 5, {"site": "m:f"}),
+            invoke("a", "torch.distributed.rpc.api:_x", "b", 6),
+        )
+    )
+    assert found == {"m:later": Called({"b": 1}, ("a",)), "m:f": Called({"a": 1, "b": 2}, ("c", "d"))}
+    assert found["m:f"].to == {"d": {"b": 1}, "c": {"a": 1, "b": 1}}
+    assert list(found) == ["m:later", "m:f"]
+    assert list(found["m:f"].callers) == ["a", "b"]
+
+
+def test_a_role_with_two_lives_has_the_calls_of_the_longer_one() -> None:
+    """Each life counts anew, so a plan cannot hit a higher number."""
+    calls = [invoke("a", "m:f", "b", time, nth) for time, nth in enumerate((1, 2, 3, 1, 2))]
+    found = census(timeline(*calls))["m:f"]
+    assert (found.callers, found.to) == ({"a": 3}, {"b": {"a": 3}})
+
+
+def test_torchs_own_calls_are_left_out_unless_wanted() -> None:
+    own = timeline(invoke("a", "torch.distributed.rpc.api:_x", "b", 6), invoke("a", "torchrun:f", "b", 7))
+    assert list(census(own)) == ["torchrun:f"]
+    assert list(census(own, internal=True)) == ["torch.distributed.rpc.api:_x", "torchrun:f"]
+
+
+def test_a_run_without_calls_has_no_sites() -> None:
+    assert census(timeline()) == {}

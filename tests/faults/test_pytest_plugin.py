@@ -1,4 +1,4 @@
-"""The plugin in suites of their own, as a user runs them. Their output is read line by line."""
+"""The plugin in suites of their own, as a user runs them, with the header of their reports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
+import conftest
+from faults.inject import messages
+from faults.inject.network import network
 from faults.plan import Plan
 from faults.plan.kinds import NAMES
 from tests.support.suite_runs import ROOT, SUITES, Run, installed, part, suites
@@ -274,3 +278,13 @@ def test_a_run_that_is_interrupted_ends_as_pytests_own(
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["!* KeyboardInterrupt !*"])
     assert "Traceback" not in result.stderr.str()
+
+
+def test_the_header_names_torch_the_transport_and_every_place_for_faults(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = conftest.pytest_report_header()
+    assert first.startswith(f"torch {torch.__version__}, ")
+    assert first.endswith("; transports uv, channels cma basic")
+    assert re.fullmatch(r"calls: .+; faulty agent: .+; namespaces: .+", second)
+    monkeypatch.setattr(messages, "missing", lambda: "")
+    monkeypatch.setattr(network, "missing", lambda: "no root")
+    assert conftest.pytest_report_header()[1].endswith("faulty agent: available; namespaces: no root")

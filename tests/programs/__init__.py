@@ -13,5 +13,5 @@
 | `restarts` | bare; a launcher starts both again when one dies | goes on from a file, in another world |
 | `orders` | spawned by the shop, which is a role itself | logs as JSON, own exceptions, `sys.exit(main())` |
 
-They are run from copies in other folders (`test_programs.py`), so that they cannot import this project by accident.
+They run from copies in other folders (`test_script_programs.py`), so that they cannot import this project by accident.
 """

@@ -156,9 +156,9 @@ def within(names: set[str], *packages: str) -> set[str]:
     }
 
 
-def files(*folders: str) -> list[Path]:
+def files(*folders: str, pattern: str = "*.py") -> list[Path]:
     """Python files in these folders of the checkout, at any depth."""
-    return sorted(path.relative_to(ROOT) for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    return sorted(path.relative_to(ROOT) for folder in folders for path in (ROOT / folder).rglob(pattern))
 
 
 ALL = [module_of(file) for file in files("reference", "faults")]
@@ -266,6 +266,13 @@ def test_a_judged_process_imports_no_judge() -> None:
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True).stdout == "[]\n"
 
 
+@pytest.mark.parametrize("file", files("tests/reference", "tests/faults", "tests/judge", pattern="test_*.py"), ids=str)
+def test_a_test_file_has_the_name_of_a_source_file_or_room(file: Path) -> None:
+    """What follows the name is its topic."""
+    names = {name for source in files("reference", "faults") for name in (source.stem, source.parent.name)}
+    assert any(f"{file.stem}_".startswith(f"test_{name}_") for name in names)
+
+
 @pytest.mark.parametrize("file", files("benchmarks", "docs", ".ci"), ids=str)
 def test_only_tests_import_both_rooms(file: Path) -> None:
     rooms = {room for room in ("reference", "faults") if within(imports(file), room)}
@@ -279,7 +286,7 @@ def test_only_vision_imports_torchvision() -> None:
     ]
 
 
-@pytest.mark.parametrize("file", files("tests/formulas"), ids=str)
+@pytest.mark.parametrize("file", files("tests/formulas", pattern="[!t]*.py"), ids=str)
 def test_a_formula_takes_nothing_from_the_tutorials(file: Path) -> None:
     """Otherwise it would share their mistakes. torchvision's model comes through its one importer."""
     assert within(imports(file), "reference", "faults") <= {

@@ -1,4 +1,4 @@
-"""The placement of tensors on servers: the rule by a table, and properties for any sizes."""
+"""The placement of tensors on servers, by a table and for any sizes; and of roles on devices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from reference.training.models import PARAMETERS, build_model
-from reference.training.placement import only, partition, shards
+from reference.training.placement import device_in_turn, only, partition, shards
 
 
 def model_of(kind: str) -> nn.Module:
@@ -106,3 +106,15 @@ def test_resnet50_is_spread_evenly() -> None:
     sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
     weights = [sum(sizes[name] for name in part) for part in shards(sizes, 4)]
     assert max(weights) - min(weights) < 0.01 * sum(weights)
+
+
+def test_every_role_computes_on_the_cpu_unless_gpus_are_asked_for() -> None:
+    assert [device_in_turn("cpu", rank) for rank in range(3)] == [torch.device("cpu")] * 3
+
+
+def test_roles_share_two_gpus_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine need not have them, because the devices are only named."""
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert [device_in_turn("cuda", rank) for rank in range(4)] == [
+        torch.device("cuda", index) for index in (0, 1, 0, 1)
+    ]

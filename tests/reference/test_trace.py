@@ -1,4 +1,4 @@
-"""Traces: recording, files, and a comparison that overlooks not one bit."""
+"""Traces: recording, files, the shapes of their tensors, and a comparison that overlooks not one bit."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from reference.parameter_server import Case as ServerCase
 from reference.rpc_basics import Case as BasicsCase
 from reference.trace import Case, CaseError, Comparison, Recorder, Trace, TraceError, compare
 from reference.trace.names import misnamed
+from reference.trace.trace import DIMENSIONS, ELEMENTS, unreadable
 from tests.support.disk import files_of
 
 INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -581,3 +582,17 @@ def test_losses_are_each_steps_mean() -> None:
 def test_losses_of_more_than_ten_thousand_steps_are_in_order() -> None:
     trace = Trace(CASE, {f"{step:04d}/loss/a": torch.tensor(float(step)) for step in (9999, 10000, 10001)})
     assert trace.losses() == [9999.0, 10000.0, 10001.0]
+
+
+@pytest.mark.parametrize(
+    ("shape", "why"),
+    [
+        ((1,) * DIMENSIONS, None),
+        ((1,) * (DIMENSIONS + 1), "33 dimensions, wanted at most 32"),
+        ((0, ELEMENTS), None),
+        ((0, ELEMENTS + 1), f"too large a shape, (0, {ELEMENTS + 1})"),
+    ],
+    ids=["dimensions", "one dimension more", "elements", "one element more"],
+)
+def test_a_shape_is_refused_beyond_its_limit_and_not_at_it(shape: tuple[int, ...], why: str | None) -> None:
+    assert unreadable(torch.empty(shape)) == why

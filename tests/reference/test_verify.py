@@ -1,13 +1,17 @@
-"""`verify`: what a run in a world of its own is judged by."""
+"""`verify`: what a run in a world of its own is judged by, and that every tutorial has a small case."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from reference import rpc_basics
-from reference.verify.verify import verify
+from reference import TUTORIALS, load, rpc_basics
+from reference.trace import CaseError
+from reference.verify import judge
+from reference.verify.verify import QUICK, quick, verify
+from tests.support.runs import run
 
 
 def test_a_run_of_another_case_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,3 +21,30 @@ def test_a_run_of_another_case_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(rpc_basics, "roles", lambda _: roles(other))
     row = verify(asked)
     assert (row.verdict, row.difference) == ("wrong", f"the trace is of another case: {other}")
+
+
+@pytest.mark.parametrize("name", TUTORIALS)
+def test_it_runs_equal_to_its_twin(name: str) -> None:
+    """The launcher hears of each step, the last one included."""
+    case, reported = quick(name), set[tuple[int, int]]()
+
+    def report(_: str, record: dict[str, Any]) -> None:
+        reported.add((record["step"], record["steps"]))
+
+    trace = run(case, on_progress=report)
+    assert trace.case == case
+    total = len(trace.losses())
+    assert reported == {(step, total) for step in range(1, total + 1)}
+    difference, verdict = judge(trace, load(name).train_locally)
+    assert verdict in ("equal", "within bound"), difference
+
+
+def test_fields_may_differ() -> None:
+    assert quick("reinforce", observers=3, steps=5) == load("reinforce").Case(observers=3, steps=5, n_steps=20)
+    assert quick("rnn", timeout=2.0).timeout == 2.0
+    with pytest.raises(CaseError, match="steps must be at least 1"):
+        quick("rnn", steps=0)
+
+
+def test_only_tutorials_are_named() -> None:
+    assert set(QUICK) <= set(TUTORIALS)

@@ -1,13 +1,24 @@
-"""The order of asynchronous workers' events: by turns, as a trace has it, and what no trace may have."""
+"""The order of asynchronous workers: recorded in a trace, read from it, replayed, or refused."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import pytest
 import torch
 
 from reference.parameter_server import Case
-from reference.trace.trace import Trace, TraceError
-from reference.training.worker_order import PULL, PUSH, as_tensors, by_turns, recorded_order
+from reference.trace.trace import Recorder, Trace, TraceError
+from reference.training.training_case import TrainingCase
+from reference.training.worker_order import (
+    PULL,
+    PUSH,
+    as_tensors,
+    by_turns,
+    record_arrivals,
+    recorded_arrivals,
+    recorded_order,
+)
 
 WORKERS = ["worker1", "worker2"]
 
@@ -44,3 +55,31 @@ def test_an_order_that_cannot_be_replayed_is_refused(events: torch.Tensor | None
     with pytest.raises(TraceError) as caught:
         recorded_order(trace_of(events), WORKERS, 2)
     assert str(caught.value) == f"order/events: {message}"
+
+
+@dataclass(frozen=True)
+class Sample(TrainingCase):
+    """A case without fields of its own."""
+
+
+def test_the_order_of_each_round_comes_out_of_the_trace() -> None:
+    recorder = Recorder(Sample(), {})
+    orders = [[2, 0, 1], [1, 2, 0]]
+    for round_, order in enumerate(orders):
+        record_arrivals(recorder, round_, order)
+    trace = recorder.trace()
+    assert list(trace.tensors) == ["0000/arrivals", "0001/arrivals"]
+    assert [recorded_arrivals(trace, round_, 3) for round_ in range(2)] == orders
+
+
+def test_no_trace_no_order() -> None:
+    wanted = "the order of arrival decides bits: wanted the run's trace as replay, got None"
+    with pytest.raises(TraceError, match=f"^{wanted}$"):
+        recorded_arrivals(None, 0, 3)
+
+
+@pytest.mark.parametrize("found", [[0, 1], [0, 1, 1], [1, 2, 3], [[0, 1, 2]], [0.0, 1.0, 2.0], None])
+def test_an_order_that_is_not_each_trainer_once_is_refused(found: list[int] | None) -> None:
+    trace = Trace(Sample(), {} if found is None else {"0007/arrivals": torch.tensor(found)})
+    with pytest.raises(TraceError, match=r"^0007/arrivals: wanted each of 0 to 2 once, got "):
+        recorded_arrivals(trace, 7, 3)

@@ -1,4 +1,4 @@
-"""Starts a thread whenever it is imported, and launches an isolated world. Run by test_isolation.py."""
+"""Starts a thread whenever it is imported, and launches an isolated world. Run by test_isolated_network.py."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Tests that put a plan into pytest's own process. Run by test_plugin_plans.py."""
+"""Tests that put a plan into pytest's own process. Run by test_pytest_plugin_plans.py."""
 
 import pytest
 import torch.distributed.rpc as rpc

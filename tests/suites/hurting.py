@@ -1,4 +1,4 @@
-"""Tests with plans in every combination of marks and fixtures. Run by test_plugin_plans.py, which has the outcomes.
+"""Tests with plans in every combination of marks and fixtures. test_pytest_plugin_plans.py has the outcomes.
 
 A test that a fault should hit passes if it was hit, and the next one passes if nothing of that is left.
 """

@@ -1,4 +1,4 @@
-"""Worlds of the plugin's fixtures, where the ini file says `faults_isolated`. Run by test_isolation.py."""
+"""Worlds of the plugin's fixtures, where the ini file says `faults_isolated`. Run by test_isolated_network.py."""
 
 import pytest
 

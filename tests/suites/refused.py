@@ -1,4 +1,4 @@
-"""Tests with marks that are no plan, or have no effect. Run by test_plugin_plans.py."""
+"""Tests with marks that are no plan, or have no effect. Run by test_pytest_plugin_plans.py."""
 
 import unittest
 

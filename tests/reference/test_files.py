@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all: what they replace, who may read them, and what is never replaced."""
+"""Files that are written whole or not at all, read only if plain and bounded, and those of a world's folder."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import shutil
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from reference.cli.table_command import draw
-from reference.system.files import place_of, whole
+from reference.system.files import content_of, log_of, place_of, roles_of, stacks_of, whole
 from tests.support.disk import files_of
 
 ROOT = Path(__file__).parents[2]
@@ -100,3 +101,44 @@ def test_a_picture_that_does_not_fit_on_the_disk_leaves_the_old_one(tmp_path: Pa
     with files_of(16), pytest.raises(OSError, match="File too large"):
         draw(tmp_path / "a.png", lines, x="splits", y="seconds")
     assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("a.png", before)]
+
+
+def test_a_file_is_read_up_to_the_longest_length(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"\r\n\xff")
+    assert content_of(tmp_path / "file") == content_of(tmp_path / "file", 3) == b"\r\n\xff"
+    with pytest.raises(OSError, match="it has more than 2 bytes"):
+        content_of(tmp_path / "file", 2)
+
+
+def test_a_pipe_is_refused_at_once_unless_it_is_allowed(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="not a plain file"):
+        content_of(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(b"plan",))
+    writer.start()
+    assert content_of(tmp_path / "pipe", 4, pipe=True) == b"plan"
+    writer.join()
+
+
+def test_a_device_that_never_ends_is_too_long() -> None:
+    with pytest.raises(OSError, match="it has more than 100 bytes"):
+        content_of(Path("/dev/zero"), 100, pipe=True)
+
+
+def test_a_missing_file_and_a_folder_are_the_systems_errors(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        content_of(tmp_path / "none")
+    with pytest.raises(IsADirectoryError):
+        content_of(tmp_path)
+
+
+def test_a_role_has_left_both_its_files(tmp_path: Path) -> None:
+    for file in (log_of(tmp_path, "ps"), stacks_of(tmp_path, "ps"), log_of(tmp_path, "a"), stacks_of(tmp_path, "b")):
+        file.touch()
+    assert roles_of(tmp_path) == {"ps"}
+
+
+def test_folders_of_these_names_are_no_roles(tmp_path: Path) -> None:
+    log_of(tmp_path, "ps").mkdir()
+    stacks_of(tmp_path, "ps").mkdir()
+    assert roles_of(tmp_path) == set()

@@ -1,4 +1,4 @@
-"""Programs on other engines, DDP, torch's pipelining and Ray: their numbers are right, or they skip with a reason."""
+"""Programs in C and on other engines: their numbers are right, or they skip with a reason."""
 
 from __future__ import annotations
 
@@ -12,13 +12,32 @@ import pytest
 
 from reference.cli.main import main
 from reference.conform.suite import Suite
+from tests.support.c_compiler import compiled
+
+SOURCE = Path(__file__).parents[2] / "examples" / "c" / "parameter_server.c"
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """The compiled program."""
+    packages, target = "gcc libc6-dev libcjson-dev", tmp_path / "parameter_server"
+    return compiled(SOURCE, target, "-lcjson", "-lm", header="cjson/cJSON.h", packages=packages)
+
+
+def test_the_program_in_c_passes(
+    program: Path, suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--out", str(tmp_path / "out"), "--cases", "parameter_server-*", "--", str(program)]
+    status = main(["conform", "run", str(suite.folder), *arguments])
+    printed = capfd.readouterr().out
+    assert status == 0, printed
+    assert printed.splitlines()[-1] == "4 cases: 2 equal, 2 within bound"
+
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DDP = [str(EXAMPLES / "torch" / "ddp.py")]
 PIPELINING = str(EXAMPLES / "torch" / "pipelining.py")
 RAY = [str(EXAMPLES / "ray" / "parameter_servers.py")]
-
-pytestmark = pytest.mark.long
 
 
 def verdicts(
@@ -30,6 +49,7 @@ def verdicts(
     return {each["id"]: each["verdict"] for each in json.loads(capfd.readouterr().out)["cases"]}
 
 
+@pytest.mark.long
 def test_ddp_trains_as_the_batch_servers_do(suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     found = verdicts(suite, DDP, "*h*_parameter_server-*", tmp_path / "out", capfd)
     assert found["batch_parameter_server-001"] == found["sharded_parameter_server-001"] == "equal"
@@ -37,6 +57,7 @@ def test_ddp_trains_as_the_batch_servers_do(suite: Suite, tmp_path: Path, capfd:
     assert found["batch_parameter_server-003"] == found["sharded_parameter_server-002"] == "skipped"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
 def test_pipelining_trains_as_the_pipeline_does(
     suite: Suite, schedule: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -45,6 +66,7 @@ def test_pipelining_trains_as_the_pipeline_does(
     assert found == {"pipeline-001": "equal", "pipeline-002": "skipped"}
 
 
+@pytest.mark.long
 def test_ray_trains_as_the_parameter_servers_do(
     suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -56,6 +78,7 @@ def test_ray_trains_as_the_parameter_servers_do(
     assert found["parameter_server-001"] == found["batch_parameter_server-001"] == "equal"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", sorted([*EXAMPLES.glob("torch/*.py"), *EXAMPLES.glob("ray/*.py")]), ids=str)
 def test_no_program_imports_this_package(path: Path) -> None:
     tree = ast.parse(path.read_text())

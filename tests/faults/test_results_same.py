@@ -1,8 +1,9 @@
-"""Files of two runs are the same if their bytes are, or the tensors in them."""
+"""Files of two runs are the same by their bytes or tensors, their standard output by its lines."""
 
 from __future__ import annotations
 
 import pickle
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from faults.script.results import file_difference
+from faults.script.results import file_difference, output_difference
 
 ONE = {"layer": {"weight": torch.tensor([[1.0, 2.0], [3.0, float("nan")]])}, "steps": [3, 4]}
 
@@ -106,3 +107,41 @@ def test_no_code_of_a_file_is_executed(tmp_path: Path, monkeypatch: pytest.Monke
             file.writestr(f"{name}/version", "3\n")
     assert file_difference(tmp_path / "wanted.pt", tmp_path / "got.pt") is not None
     assert not (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "got", "ignored", "said"),
+    [
+        ("a\nb\n", "b\na\n", (), None),
+        ("a\na\n", "a\n", (), "no line 'a'"),
+        ("a\n", "a\na\n", (), "the line 'a'"),
+        ("a\nb\nc\n", "a\nd\n", (), "no line 'b' and 1 more, the line 'd'"),
+        ("a 1.5 s\n", "a 2.5 s\n", (r"\d+\.\d s",), None),
+        ("a\n", "a\ntried again 3\n", ("tried again.*",), None),  # nothing remains of the line
+        ("a\n", "a\n\n", (), "the line ''"),
+        ("a 1\n", "b 2\n", (r"\d",), "no line 'a ', the line 'b '"),
+        ("", "", (), None),
+    ],
+)
+def test_lines_are_compared_without_their_order(
+    wanted: str, got: str, ignored: tuple[str, ...], said: str | None, tmp_path: Path
+) -> None:
+    (tmp_path / "wanted").write_text(wanted)
+    (tmp_path / "got").write_text(got)
+    patterns = [re.compile(each) for each in ignored]
+    assert output_difference(tmp_path / "wanted", tmp_path / "got", patterns) == said
+
+
+def test_output_that_is_no_text_is_compared(tmp_path: Path) -> None:
+    (tmp_path / "wanted").write_bytes(b"\xff\n")
+    (tmp_path / "got").write_bytes(b"\xff\n")
+    assert output_difference(tmp_path / "wanted", tmp_path / "got") is None
+
+
+def test_bytes_of_other_encodings_are_told_apart(tmp_path: Path) -> None:
+    for name, byte in (("wanted", b"\xe9"), ("got", b"\xe8")):
+        (tmp_path / name).write_bytes(b"sum " + byte + b"\n")
+    found = output_difference(tmp_path / "wanted", tmp_path / "got")
+    assert found is not None
+    assert found.isprintable()
+    assert output_difference(tmp_path / "got", tmp_path / "got") is None

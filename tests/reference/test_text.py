@@ -1,4 +1,4 @@
-"""Any text or value becomes one printable line."""
+"""Errors, and any text or value, as one printable line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,46 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faults.ledger.ledger import value_text
-from reference.system.text import LINE, VALUE, OneLine, is_file_name, one_line, printable, shown
+from reference.system.text import (
+    LINE,
+    VALUE,
+    OneLine,
+    cause_of,
+    is_file_name,
+    one_line,
+    printable,
+    shown,
+    telling_line,
+    text_of,
+)
+
+THERE = "On WorkerInfo(id=1, name=b):"
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (RuntimeError(f"{THERE}\nValueError: x\nTraceback"), "ValueError: x"),
+        (KeyError(f"{THERE}\nKeyError('no')\nTraceback"), "KeyError('no')"),
+        (RuntimeError("  eof \n more"), "eof"),
+        (RuntimeError(THERE), THERE),
+        (RuntimeError(""), "RuntimeError"),
+        (Mute(), "Mute"),
+    ],
+)
+def test_the_cause_is_the_first_line_that_says_what_happened(error: Exception, cause: str) -> None:
+    assert cause_of(error) == cause
+
+
+def test_an_error_that_says_nothing_has_no_telling_line() -> None:
+    assert telling_line(RuntimeError("")) == ""
+    assert text_of(Mute()) == ""
+
 
 ANY = st.text(st.characters(), max_size=50) | st.text(st.characters(exclude_categories=[]), max_size=50)
 
