@@ -127,8 +127,8 @@ class Reference:
         (shop.Till.static, f"{HERE}Till.static"),
         (shop.Till.of_class, f"{HERE}Till.of_class"),
         (Special.of_class, f"{HERE}Till.of_class"),  # the class that defines it, not the one that inherits it
-        (Special(), "tests.faults.test_site:Special.__call__"),
-        (Contrary(), "tests.faults.test_site:Contrary.__call__"),
+        (Special(), "tests.faults.test_envelope:Special.__call__"),
+        (Contrary(), "tests.faults.test_envelope:Contrary.__call__"),
         (partial(shop.function, 1), "functools:partial.__call__"),
         (len, "builtins:len"),
         (str.upper, "builtins:str.upper"),

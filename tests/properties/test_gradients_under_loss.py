@@ -91,7 +91,7 @@ def ends_cleanly(name: str, count: int, kinds: tuple[str, ...] = KINDS) -> Calla
 
 
 test_parameter_server_is_equal_or_ends_cleanly = ends_cleanly("parameter_server", 3)
-# `tests.reference.test_batch_round_under_faults` doubles the reports.
+# `tests.reference.test_batch_parameter_server_under_faults` doubles the reports.
 test_batch_parameter_server_is_equal_or_ends_cleanly = ends_cleanly("batch_parameter_server", 3, AS_TORCH)
 test_sharded_parameter_server_is_equal_or_ends_cleanly = ends_cleanly("sharded_parameter_server", 3, AS_TORCH)
 test_pipeline_is_equal_or_ends_cleanly = ends_cleanly("pipeline", 3)
