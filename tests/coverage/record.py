@@ -62,7 +62,19 @@ class Record:
         if not numbers:
             raise ValueError(f"{file} has no statement at line {line}")
         at, number = max(numbers)
-        return at, [self.tests[row] for row in np.flatnonzero(self.hits[:, number]) if self.tests[row] != NO_TEST]
+        return at, self._named(self.hits[:, number])
+
+    def of_file(self, file: str) -> list[str]:
+        """Return the tests that reach any line of a file."""
+        return self._named(self.hits[:, [name == file for name, _ in self.probes]].any(axis=1))
+
+    def imports(self, file: str, line: int) -> bool:
+        """Whether a statement with this first line is reached outside of tests, as all that an import executes."""
+        number = self.probes.index((file, line))
+        return any(self.hits[row, number] for row, test in enumerate(self.tests) if test == NO_TEST)
+
+    def _named(self, rows: npt.NDArray[np.bool_]) -> list[str]:
+        return [self.tests[row] for row in np.flatnonzero(rows) if self.tests[row] != NO_TEST]
 
     def report(self, root: Path, folder: Path) -> dict[str, Any]:
         """Return coverage.py's figures by file. Leave them in ``folder``, with the data for coverage.py's reports."""

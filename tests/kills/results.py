@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from tests.coverage.probes import NO_TEST
 from tests.coverage.record import Record
 
 
@@ -77,7 +78,7 @@ def spare(results: Sequence[Tried], record: Record, seconds: Mapping[str, float]
 
     A bug or a line that only one test shows keeps that test. A test that no bug has met is judged by its lines alone.
     """
-    rows = {test: row for row, test in enumerate(record.tests)}
+    rows = {test: row for row, test in enumerate(record.tests) if test != NO_TEST}
     kills = [set(each.failed) & rows.keys() for each in results if each.failed]
     of_test: defaultdict[str, list[set[str]]] = defaultdict(list)
     for killers in kills:

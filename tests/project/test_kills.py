@@ -90,14 +90,14 @@ def test_the_nearest_and_shortest_tests_of_a_statement_come_first(monkeypatch: p
     monkeypatch.setattr(reaching, "distance", lambda tests, _: 2 if "a" in tests[0] else 1)
     seconds = {"tests/test_b.py": {TESTS[2]: 10.0, "tests/test_b.py": 1.0}}
     monkeypatch.setattr(reaching, "recorded", lambda: seconds)
-    measured = record([[1, 1, 0], [0, 1, 0], [0, 1, 0], [1, 1, 1]])
+    measured = record([[1, 1, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]])
     reach = partial(nearest, measured, seconds=seconds_of(TESTS))
     far, near, slow, _ = TESTS
     assert reach([("a.py", 4)], most=60) == (near, slow, far), "line 4 belongs to the statement of line 3"
     assert reach([("a.py", 3)], most=5) == (near,)
     assert reach([("a.py", 3)], most=0.01) == (near,), "one test runs in any case"
-    assert reach([("a.py", 5)], most=60) == (), "no test reaches it"
-    assert reach([("a.py", 1), ("a.py", 5), ("not measured.py", 1)], most=60) == (far,)
+    assert reach([("a.py", 1), ("not measured.py", 1)], most=60) == (far,)
+    assert reach([("a.py", 5)], most=60) == (near, slow, far), "an import executes it"
 
 
 def tried(name: str, verdict: str, *failed: str, line: int = 1, room: str = "reference/rpc") -> Tried:
@@ -136,6 +136,7 @@ def test_a_test_is_spare_if_others_show_all_that_it_shows() -> None:
     assert list(spare([], record(alone), seconds)) == [short], "only the longest one hits line 3"
     assert list(spare([tried("a", "killed", long, short)], record(both), seconds)) == [long]
     assert list(spare([tried("a", "killed", long)], record(both), seconds)) == [short]
+    assert list(spare([], record([[1, 1, 0], [0, 1, 1], [1, 1, 1], [1, 1, 1]]), seconds)) == [long, short, only]
 
 
 def test_a_line_is_unguarded_if_every_bug_of_it_survived() -> None:
