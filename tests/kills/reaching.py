@@ -12,6 +12,8 @@ from tests.tiers.spread import recorded
 
 # Seconds that a test takes besides its own recorded ones, and the most tests of a bug.
 EACH, MOST = 0.05, 400
+# Its tests read the sources as text, and so notice any change of a line with a planted bug.
+READING = "tests/project/test_mutants.py"
 
 
 def nearest(
@@ -23,7 +25,7 @@ def nearest(
     each test. Those that are returned take at most ``most`` together, or it is one that takes longer.
     """
     files = tuple(sorted({file for file, _ in places}))
-    found = {test for file, line in places for test in _reaching(record, file, line)}
+    found = {test for file, line in places for test in _reaching(record, file, line) if not test.startswith(READING)}
     chosen: list[str] = []
     for test in sorted(found, key=lambda each: (_steps(each.partition("::")[0], files), seconds[each], each)):
         if (most := most - seconds[test] - EACH) < 0 and chosen:
