@@ -23,6 +23,8 @@ from faults.testing.settings import IDLE_WORLDS, KINDS, PROCESS_MARK, RUNNING_TE
 FIXTURES = {"world", "idle_world", "fresh_world", "plan", "run_dir", "_faults_plan"}
 # How long processes may take to end after a test (seconds).
 GRACE = 10.0
+# Python's resource tracker removes the memory of a process that has ended a moment later (seconds).
+REMOVAL = 1.0
 
 
 class Accounting:
@@ -41,6 +43,9 @@ class Accounting:
         due = time.monotonic() + GRACE
         for pid in () if "processes" in besides else self._processes():
             ends_by(pid, due)
+        due = time.monotonic() + REMOVAL
+        while "memory" not in besides and self._is_being_removed() and time.monotonic() < due:
+            time.sleep(0.05)  # nothing tells of a removed file
         return self._look(besides)
 
     def _look(self, besides: Collection[str]) -> list[str]:
@@ -50,6 +55,10 @@ class Accounting:
             *(f"process {pid}: {command(pid)}" for pid in sorted(pids)),
             *sorted(f"shared memory {name}" for name, _ in memory),
         ]
+
+    def _is_being_removed(self) -> bool:
+        """Whether no process has some new memory open: perhaps another run's had, which has ended."""
+        return any(not any(_has_open(pid, inode) for pid in everybody()) for _, inode in _memory() - self._memory)
 
     def _processes(self) -> set[int]:
         return relatives(everybody() - self._pids, self._mark) - _servants()

@@ -16,6 +16,7 @@ from faults.testing.leak_account import Accounting
 def test_only_what_has_begun_since_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shared memory that was made anew under its old name has begun since."""
     monkeypatch.setattr(leak_account, "GRACE", 0.05)
+    monkeypatch.setattr(leak_account, "REMOVAL", 0.05)
     name = f"faults_test_{os.getpid()}"
     with ExitStack() as undo:
 
@@ -39,3 +40,13 @@ def test_only_what_has_begun_since_is_left(monkeypatch: pytest.MonkeyPatch) -> N
             f"process {third.pid}: sleep 1000",
             *(f"shared memory {name}_{each}" for each in ("old", "three", "two")),
         ]
+
+
+def test_memory_that_is_removed_when_its_process_has_ended_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = SHARED / f"faults_test_{os.getpid()}_late"
+    with ExitStack() as undo:
+        accounting = Accounting("none")
+        undo.callback(memory.unlink, missing_ok=True)
+        memory.write_bytes(b"1")
+        monkeypatch.setattr("time.sleep", lambda _: memory.unlink())  # as Python's tracker does meanwhile
+        assert accounting.left() == []
