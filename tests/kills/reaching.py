@@ -21,8 +21,9 @@ def nearest(
 ) -> tuple[str, ...]:
     """Return the tests that reach one of these lines, the fewest imports away and the shortest first.
 
-    What an import executes, such as a constant, matters to all tests that reach anything of its file. ``seconds``: of
-    each test. Those that are returned take at most ``most`` together, or it is one that takes longer.
+    What an import executes, such as a constant, matters to all tests that reach anything of its file. So may what is
+    measured in no process, as a plugin of pytest inside a test. ``seconds``: of each test. Those that are returned take
+    at most ``most`` together, or it is one that takes longer.
     """
     files = tuple(sorted({file for file, _ in places}))
     found = {test for file, line in places for test in _reaching(record, file, line) if not test.startswith(READING)}
@@ -39,7 +40,7 @@ def _reaching(record: Record, file: str, line: int) -> list[str]:
         first, tests = record.covering(file, line)
     except ValueError:  # the file is not measured, as the examples, or begins with comments
         return []
-    return record.of_file(file) if record.imports(file, first) else tests
+    return tests if tests and not record.imports(file, first) else record.of_file(file)
 
 
 @cache
