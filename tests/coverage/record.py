@@ -66,7 +66,7 @@ class Record:
 
     def of_file(self, file: str) -> list[str]:
         """Return the tests that reach any line of a file."""
-        return self._named(self.hits[:, [name == file for name, _ in self.probes]].any(axis=1))
+        return self._named(np.any(self.hits[:, [name == file for name, _ in self.probes]], axis=1))
 
     def imports(self, file: str, line: int) -> bool:
         """Whether a statement with this first line is reached outside of tests, as all that an import executes."""

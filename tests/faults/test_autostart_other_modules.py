@@ -113,7 +113,8 @@ def test_a_start_that_fails_leaves_the_program_alone(end: str, tmp_path: Path) -
     text = f"mkdir gone && cd gone && rmdir ../gone && {sys.executable} -P -c 'print(7)'{end}"
     variables = {**os.environ, VARIABLE: "run", "PYTHONPATH": path}
     done = subprocess.run(["sh", "-c", text], cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (0, "7\n")
+    assert done.returncode == 0
+    assert done.stdout == "7\n"
     assert len(done.stderr.splitlines()) == (0 if end else 1)
     assert end or done.stderr.startswith("torch-rpc-reference: FAULTS_RUN does nothing here: FileNotFoundError: ")
 
@@ -123,7 +124,8 @@ def test_the_command_says_which_module_hides_its_own(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "faults", "list", "rpc_basics"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (2, "")
+    assert done.returncode == 2
+    assert done.stdout == ""
     said = f"torch-rpc-reference: {file} hides the package `reference` of torch-rpc-reference"
     assert done.stderr.splitlines() == [said]
 
@@ -172,4 +174,5 @@ def test_a_variable_that_is_left_exported_is_reported_once() -> None:
     for before, told in (("", [f"torch-rpc-reference: FAULTS_RUN is set: {plan}"]), ("/a/run", [])):
         variables = {**os.environ, VARIABLE: "/a/run", SAID: before, "PYTHONPATH": str(ROOT)}
         done = subprocess.run([sys.executable, "-c", text], env=variables, capture_output=True, text=True, timeout=60)
-        assert (done.stdout, done.stderr.splitlines()) == ("/a/run\n", told)
+        assert done.stdout == "/a/run\n"
+        assert done.stderr.splitlines() == told

@@ -197,5 +197,6 @@ def test_what_gives_no_plan_is_refused_in_one_line(
     place = stored(tmp_path / "run", LATE, *lines)
     assert main(["check", place, "--as-plan", *options]) == 2
     said = capsys.readouterr()
-    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert said.out == ""
+    assert said.err.count("\n") == 1
     assert said.err.startswith(f"error: {why.format(place=place)}")

@@ -41,7 +41,8 @@ def test_a_run_that_passes_leaves_nothing(capsys: pytest.CaptureFixture[str]) ->
     assert said.out.startswith("batch_parameter_server ")
     assert "model=mlp" in said.out.splitlines()[0]
     assert said.out.splitlines()[0].endswith(f" s under 1 fault: {Plan.parse(DELAY)}")
-    assert (said.err, stored()) == ("", [])
+    assert said.err == ""
+    assert stored() == []
 
 
 @pytest.mark.long
@@ -90,7 +91,8 @@ def test_a_plan_may_come_from_a_file_and_dir_keeps_the_run(tmp_path: Path, capsy
     for _ in range(2):  # the second run replaces the first
         assert main([*RUN, str(plan), "--dir", str(place)]) == 0
     assert {path.name for path in place.iterdir()} >= {"plan.json", "run.json", "ps.jsonl", "ps.log"}
-    assert (Plan.from_json((place / "plan.json").read_text()), stored()) == (Plan.parse(DELAY), [])
+    assert Plan.from_json((place / "plan.json").read_text()) == Plan.parse(DELAY)
+    assert stored() == []
     capsys.readouterr()
     assert main(["check", str(place)]) == 0
     assert main(["check", str(place)]) == 0
@@ -221,9 +223,13 @@ def test_bad_input_is_one_line(
     before = children_of(os.getpid())
     assert main(arguments) == 2
     out, err = capsys.readouterr()
-    assert (out, err.count("\n"), err[:7]) == ("", 1, "error: "), err
+    assert out == "", err
+    assert err.count("\n") == 1, err
+    assert err[:7] == "error: ", err
     assert said in err
-    assert (children_of(os.getpid()) - before, stored(), list(tmp_path.iterdir())) == (set(), [], [])
+    assert children_of(os.getpid()) - before == set()
+    assert stored() == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_sweep_without_a_cell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -240,7 +246,8 @@ def test_without_a_command_the_status_is_2(capsys: pytest.CaptureFixture[str]) -
     """A CI's line looks like this if its variable is empty."""
     assert main([]) == 2
     out, err = capsys.readouterr()
-    assert (out, err.count("usage: python -m faults COMMAND")) == ("", 1)
+    assert out == ""
+    assert err.count("usage: python -m faults COMMAND") == 1
 
 
 def test_help_ends_with_status_0(capsys: pytest.CaptureFixture[str]) -> None:
@@ -348,7 +355,8 @@ def test_an_interrupt_that_another_thread_takes_ends_a_command_that_waits_for_a_
     finally:
         process.kill()
         process.wait()
-    assert (process.returncode, err) == (130, "interrupted\n")
+    assert process.returncode == 130
+    assert err == "interrupted\n"
 
 
 STARTS = """

@@ -111,7 +111,8 @@ def test_a_role_of_a_script_ends_in_the_way_that_the_crash_names(
     plan: str, how: str, verdict: str, end: str, tmp_path: Path
 ) -> None:
     found, judgement = run_script([sys.executable, str(POLITE), how], Plan.parse(plan), tmp_path / "run", deadline=60)
-    assert (judgement.verdict, how_all_ended(found)["shop"]) == (verdict, end), str(judgement)
+    assert judgement.verdict == verdict, str(judgement)
+    assert how_all_ended(found)["shop"] == end, str(judgement)
 
 
 def test_a_way_is_a_signal_or_a_status() -> None:

@@ -281,5 +281,6 @@ def test_tensors_are_answered_late_with_their_graph() -> None:
 
 def test_exception_of_makes_the_planned_error() -> None:
     made = exception_of(Fault(kind="Raise", site=SITE, side="request", error="OSError", text="disk"))
-    assert (type(made), str(made)) == (OSError, "disk")
+    assert type(made) is OSError
+    assert str(made) == "disk"
     assert str(exception_of(Fault(kind="Raise", site=SITE, side="request", text=""))) == ""

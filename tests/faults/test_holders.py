@@ -141,7 +141,9 @@ def test_the_search_keeps_nothing_alive() -> None:
 def test_values_are_searched_last_and_all_are_named() -> None:
     keys: list[int] = []
     found = holders(keys, _values_of_one_thing(keys), "ps", ())[keys[0]]  # no variable leads to the values
-    assert (found.root, found.of, found.by) == (VALUE, ((0, 1), (0, 2)), "the value (SimpleNamespace) of RRef 1 of ps")
+    assert found.root == VALUE
+    assert found.of == ((0, 1), (0, 2))
+    assert found.by == "the value (SimpleNamespace) of RRef 1 of ps"
 
 
 def _values_of_one_thing(keys: list[int]) -> dict[int, tuple[Any, tuple[int, int]]]:

@@ -142,7 +142,8 @@ def test_an_error_that_ends_only_a_thread_is_recorded_and_told_as_before(
     assert threading.excepthook is before
     assert told == [KeyError, SystemExit]
     [event] = ledger.read(tmp_path).of("thread")
-    assert (event.details["name"], event.details["error"]) == ("reader", "KeyError: 'no sale'")
+    assert event.details["name"] == "reader"
+    assert event.details["error"] == "KeyError: 'no sale'"
     assert event.details["links"][0]["types"] == ["KeyError", "LookupError", "Exception"]
 
 

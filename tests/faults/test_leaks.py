@@ -37,7 +37,8 @@ def _released(request: pytest.FixtureRequest) -> Iterator[None]:
 
 def test_a_program_that_holds_nothing_has_no_report(world: World) -> None:
     found = world.call("trainer1", roles.report)
-    assert (found, bool(found)) == (leaks.Report(), False)
+    assert found == leaks.Report()
+    assert bool(found) is False
     assert str(found) == "no RRef is held, and no autograd context is open"
 
 
@@ -117,7 +118,9 @@ def test_a_value_that_holds_its_own_rref_is_a_leak_once_nothing_else_refers_to_i
 def test_an_rref_to_which_something_unseen_leads_is_no_leak(world: World, what: str) -> None:
     world.call("ps", roles.keep_an_agent_until_exit, what)
     found = world.call("trainer1", roles.report)
-    assert (found.leaks, found.settled, len(found.held)) == ((), True, 1)
+    assert found.leaks == ()
+    assert found.settled is True
+    assert len(found.held) == 1
     world.call("ps", roles.release)
     assert not world.call("trainer1", roles.report)
 
@@ -125,13 +128,17 @@ def test_an_rref_to_which_something_unseen_leads_is_no_leak(world: World, what: 
 def test_a_value_of_which_torch_keeps_a_copy_is_not_held_by_its_rref(world: World) -> None:
     world.call("ps", roles.keep_a_copied_value_until_exit)
     found = world.call("trainer1", roles.report)
-    assert (found.leaks, found.settled, len(found.held)) == ((), True, 2)
+    assert found.leaks == ()
+    assert found.settled is True
+    assert len(found.held) == 2
 
 
 def test_a_value_of_two_rrefs_is_in_use_if_a_variable_leads_to_one(world: World) -> None:
     world.call("ps", roles.keep_the_second_rref_of_a_value, "trainer1")
     found = world.call("trainer1", roles.report)
-    assert (found.leaks, found.settled, len(found.held)) == ((), True, 3)
+    assert found.leaks == ()
+    assert found.settled is True
+    assert len(found.held) == 3
 
 
 def test_an_autograd_context_is_a_leak_when_nothing_can_leave_it(world: World) -> None:

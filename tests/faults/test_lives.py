@@ -50,7 +50,8 @@ def test_a_fault_acts_once_in_all_lives_unless_it_says_in_which(
     whole = Plan.parse(f"{plan}; Crash role=b at=up@b")
     found = in_this_life(whole, tmp_path, "a")
     assert (0 in {**found.at("call"), **found.at("process")}) is awake
-    assert (found.faults, found.seed) == (whole.faults, whole.seed)
+    assert found.faults == whole.faults
+    assert found.seed == whole.seed
     assert in_this_life(Plan.parse(plan), tmp_path, "b").asleep == (
         frozenset({0}) if "lives=2" in plan else frozenset()
     )

@@ -105,7 +105,8 @@ def test_a_lost_python_call_never_executes_and_the_shutdown_of_the_leader_fails(
     assert leader.message.startswith("Followers [")
     assert "The first exception is RPCErr:2:Send attempt failed intentionally for " in leader.message
     healthy, count = seen(tmp_path / "healthy", plays.python_call)
-    assert (healthy["first"][1], count) == (1, 2)
+    assert healthy["first"][1] == 1
+    assert count == 2
 
 
 def test_a_lost_script_call_is_an_error_that_cannot_be_read(tmp_path: Path) -> None:
@@ -123,13 +124,16 @@ REMOTES = {"PYTHON_REMOTE_CALL": (plays.python_remote, 1, 1), "SCRIPT_REMOTE_CAL
 def test_creating_an_rref_late_and_lost(tmp_path: Path, message: str) -> None:
     play, value, executed = REMOTES[message]
     healthy, count = seen(tmp_path / "healthy", play)
-    assert (healthy["fetch"][1], count) == (value, executed)
+    assert healthy["fetch"][1] == value
+    assert count == executed
     assert healthy["remote"] < LATE
     late, count = seen(tmp_path / "late", play, f"Delay message={message} role=a seconds={LATE}")
-    assert (late["fetch"][1], count) == (value, executed)
+    assert late["fetch"][1] == value
+    assert count == executed
     assert late["remote"] >= LATE
     lost, count = seen(tmp_path / "lost", play, f"Drop message={message} role=a times=1")
-    assert (lost["fetch"][1], count) == (NOT_MADE, 0)
+    assert lost["fetch"][1] == NOT_MADE
+    assert count == 0
     assert lost["remote"] + lost["fetch"][0] < LATE  # the error says "timed out", but comes at once
 
 
@@ -140,13 +144,16 @@ FETCHES = {"PYTHON_RREF_FETCH_CALL": (plays.python_fetch, 1, 1), "SCRIPT_RREF_FE
 def test_fetching_a_value_late_and_lost(tmp_path: Path, message: str) -> None:
     play, value, executed = FETCHES[message]
     healthy, count = seen(tmp_path / "healthy", play)
-    assert ([each for _, each in healthy.values()], count) == ([value, value], executed)
+    assert [each for _, each in healthy.values()] == [value, value]
+    assert count == executed
     assert max(seconds for seconds, _ in healthy.values()) < LATE
     late, count = seen(tmp_path / "late", play, f"Delay message={message} role=a seconds={LATE}")
-    assert ([each for _, each in late.values()], count) == ([value, value], executed)
+    assert [each for _, each in late.values()] == [value, value]
+    assert count == executed
     assert min(seconds for seconds, _ in late.values()) >= LATE
     lost, count = seen(tmp_path / "lost", play, f"Drop message={message} role=a times=1")
-    assert ([each for _, each in lost.values()], count) == ([unreadable(), value], executed)
+    assert [each for _, each in lost.values()] == [unreadable(), value]
+    assert count == executed
 
 
 def test_a_late_and_a_lost_request_for_a_fork(tmp_path: Path) -> None:
@@ -239,11 +246,16 @@ def test_the_programs_options_stay_under_the_faulty_agent(tmp_path: Path) -> Non
     for role, late, lost in (("a", {"PYTHON_CALL": 2.0}, []), ("b", {}, ["SCRIPT_CALL"]), ("c", {}, [])):
         backend, options = messages.backend_for(plan, role, rpc.BackendType["TENSORPIPE"], given)
         assert backend is rpc.backend_registry.BackendType["FAULTY_TENSORPIPE"]
-        assert (options.num_worker_threads, options.rpc_timeout, options.init_method) == (7, 11.0, "tcp://x:1")
-        assert (options.messages_to_delay, options.messages_to_fail) == (late, lost)
+        assert options.num_worker_threads == 7
+        assert options.rpc_timeout == 11.0
+        assert options.init_method == "tcp://x:1"
+        assert options.messages_to_delay == late
+        assert options.messages_to_fail == lost
         assert options.num_fail_sends == (3 if role == "b" else 0)
     defaults = messages.backend_for(plan, "a", None, None)[1]
-    assert (defaults.num_worker_threads, defaults.rpc_timeout, defaults.init_method) == (16, 60.0, "env://")
+    assert defaults.num_worker_threads == 16
+    assert defaults.rpc_timeout == 60.0
+    assert defaults.init_method == "env://"
 
 
 PLAN = Plan.parse("Delay message=PYTHON_CALL role=a seconds=2")

@@ -206,7 +206,8 @@ def test_without_an_occurrence_a_fault_hits_the_first_call() -> None:
 @pytest.mark.parametrize(("nth", "kept", "numbers"), [(3, 3, [3]), ("1-3", "1-3", [1, 2, 3]), ("7-7", 7, [7])])
 def test_several_calls_are_a_first_and_a_last(nth: int | str, kept: int | str, numbers: list[int]) -> None:
     fault = Fault(**whole("Duplicate", "call"), nth=nth)
-    assert (fault.nth, list(fault.numbers or ())) == (kept, numbers)
+    assert fault.nth == kept
+    assert list(fault.numbers or ()) == numbers
     assert Fault.parse(str(fault)) == Fault.from_dict(fault.to_dict()) == fault
     assert Plan.from_json(Plan((fault,)).to_json()).faults == (fault,)
     assert Fault(**whole("Duplicate", "call"), every=True).numbers is None
@@ -420,4 +421,5 @@ def test_plain_data_needs_no_torch(name: str) -> None:
     program = f"import faults.{name}, sys; assert 'torch' not in sys.modules; print('without')"
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=ROOT, check=False)
-    assert (done.stdout, done.stderr) == ("without\n", "")
+    assert done.stdout == "without\n"
+    assert done.stderr == ""

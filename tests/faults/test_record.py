@@ -28,9 +28,16 @@ def stored(place: Path, **different: Any) -> Path:
 
 def test_a_written_run_is_read_back(tmp_path: Path) -> None:
     found = record.read(stored(tmp_path / "here").rename(tmp_path / "there"))
-    assert (found.name, found.plan, found.ends, found.complete) == ("shop", PLAN, ENDS, True)
-    assert (found.bound, found.seconds, found.start) == (2.0, 1.0, 11.0)
-    assert (found.trace, found.difference, list(found.leaks)) == ("wrong", "1 ULP", ["x"])
+    assert found.name == "shop"
+    assert found.plan == PLAN
+    assert found.ends == ENDS
+    assert found.complete is True
+    assert found.bound == 2.0
+    assert found.seconds == 1.0
+    assert found.start == 11.0
+    assert found.trace == "wrong"
+    assert found.difference == "1 ULP"
+    assert list(found.leaks) == ["x"]
     assert [event.event for event in found.timeline.events] == ["start"]
     assert not found.ends["a"].returned
     assert found.ends["b"].returned
@@ -39,7 +46,10 @@ def test_a_written_run_is_read_back(tmp_path: Path) -> None:
 def test_a_run_without_its_record_is_not_complete(tmp_path: Path) -> None:
     (stored(tmp_path / "shop") / record.RUN).unlink()
     found = record.read(tmp_path / "shop")
-    assert (found.name, found.plan, found.complete, dict(found.ends)) == ("shop", PLAN, False, {})
+    assert found.name == "shop"
+    assert found.plan == PLAN
+    assert found.complete is False
+    assert dict(found.ends) == {}
     assert found.timeline.roles == ("a",)
 
 

@@ -42,7 +42,8 @@ def test_a_run_is_told_whole() -> None:
     run = Run("my.py x", Plan((FAULT,)), Timeline((), {}, ()), {"a": End("Returned", "returned", 1.0)}, seconds=2.0)
     report = of_run(run, WRONG, "run")
     jsonschema.validate(json.loads(text_of(report)), SCHEMA)
-    assert (report["program"], report["passed"]) == ("my.py x", False)
+    assert report["program"] == "my.py x"
+    assert report["passed"] is False
     assert report["runs"] == [
         {
             "plan": "Drop site=m:f role=a nth=2 side=reply",
@@ -89,7 +90,8 @@ def test_an_interrupted_sweep_has_not_passed() -> None:
     for judgement, passed in ((FINE, None), (WRONG, False), (UNKNOWN, None)):
         report = of_sweep("my.py", Swept([result(judgement)], 3, interrupted=True))
         jsonschema.validate(report, SCHEMA)
-        assert (report["passed"], report["not_run"]) == (passed, 2)
+        assert report["passed"] == passed
+        assert report["not_run"] == 2
 
 
 def test_junit_skips_what_was_not_run() -> None:
@@ -101,7 +103,11 @@ def test_junit_skips_what_was_not_run() -> None:
 
 def test_junit_says_why_a_run_failed() -> None:
     [case] = ElementTree.fromstring(as_junit(sweep(WRONG, wanted=1)).encode())
-    assert (case.get("classname"), case.get("name"), case.get("time")) == ("my.py", str(FAULT), "1.235")
+    assert case.get("classname") == "my.py"
+    assert case.get("name") == str(FAULT)
+    assert case.get("time") == "1.235"
     [failure] = case
-    assert (failure.tag, failure.get("type"), failure.get("message")) == ("failure", "wrong", r"trace: <1> & \x1b2")
+    assert failure.tag == "failure"
+    assert failure.get("type") == "wrong"
+    assert failure.get("message") == r"trace: <1> & \x1b2"
     assert failure.text == "trace: <1> & \\x1b2\na returned\nstored in runs/0000"

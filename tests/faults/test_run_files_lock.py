@@ -100,7 +100,8 @@ def test_a_child_that_outlives_a_run_does_not_hold_its_folder(tmp_path: Path) ->
 
 def test_a_script_has_its_folder_until_it_ends(tmp_path: Path) -> None:
     found, _ = run_script([sys.executable, "-c", OTHER], PLAN, tmp_path)
-    assert (found.ends["+command"].text, found.plan) == ("exited with status 3", PLAN), found
+    assert found.ends["+command"].text == "exited with status 3", found
+    assert found.plan == PLAN, found
 
 
 @pytest.mark.usefixtures("forkserver")

@@ -116,7 +116,8 @@ def test_a_role_that_waits_forever_hangs(tmp_path: Path) -> None:
     """A careful till ends under the same plan and deadline, as the test above shows."""
     begun = time.monotonic()
     _, judgement = played(plays.stubborn, LOST, tmp_path, deadline=3)
-    assert (judgement.verdict, judgement.status) == ("hung", 1), str(judgement)
+    assert judgement.verdict == "hung", str(judgement)
+    assert judgement.status == 1, str(judgement)
     assert "till missed the deadline" in str(judgement)
     assert time.monotonic() - begun < 15
     assert judge(record.read(tmp_path)) == judgement
@@ -198,7 +199,9 @@ def test_a_record_that_no_run_writes_is_refused_in_one_line(
     (tmp_path / file).write_text(text)
     assert main(["check", str(tmp_path)]) == 2
     out, err = capsys.readouterr()
-    assert (out, err.count("\n"), err[:7]) == ("", 1, "error: "), err
+    assert out == "", err
+    assert err.count("\n") == 1, err
+    assert err[:7] == "error: ", err
 
 
 def _words(pid: int) -> bytes:
@@ -210,7 +213,8 @@ def test_nothing_is_recorded_unless_something_is_planned_or_it_is_asked_for(tmp_
     assert plain.timeline.roles == ()
     subject = plays.subject(plays.careful)
     recorded, judgement = run(subject, Plan(), tmp_path / "recorded", recorded=True)
-    assert (recorded.timeline.roles, judgement.verdict) == (("shop", "till"), "equal")
+    assert recorded.timeline.roles == ("shop", "till")
+    assert judgement.verdict == "equal"
     assert bound_of_timeout(subject.timeout) == 2 * (recorded.timeout or 0.0) + 10.0 == 12.0
 
 

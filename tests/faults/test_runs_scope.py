@@ -36,7 +36,9 @@ def test_scope_yields_arguments_of_launch(tmp_path: Path) -> None:
     with scope(PLAN, tmp_path, record=True) as arguments:
         assert list(arguments) == ["before"]
         before = arguments["before"]
-        assert (before.func, before.args, before.keywords) == (hook.install, (tmp_path.resolve(),), {"record": True})
+        assert before.func == hook.install
+        assert before.args == (tmp_path.resolve(),)
+        assert before.keywords == {"record": True}
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,9 @@ def test_only_the_cells_with_the_defect_fail(tmp_path: Path) -> None:
         ("Drop reply", "last"): "wrong",
     }
     last = results["Drop reply", "last"]
-    assert (last.passed, last.folder.name, last.cells[0].caller) == (False, "0003", "till#3")
+    assert last.passed is False
+    assert last.folder.name == "0003"
+    assert last.cells[0].caller == "till#3"
     assert "211 in the till" in last.detail
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["0000", "0001", "0002", "0003", "healthy"]
 

@@ -131,5 +131,6 @@ def test_a_program_that_uses_the_signal_keeps_it(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
     command = [sys.executable, "-c", text, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, cwd=SCRIPTS.parents[1])
-    assert (done.stdout, done.returncode) == ("mine\n", 0), done.stderr
+    assert done.stdout == "mine\n", done.stderr
+    assert done.returncode == 0, done.stderr
     assert (tmp_path / stacks.STACKS).read_text() == ""

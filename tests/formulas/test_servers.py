@@ -62,7 +62,8 @@ def assert_formula(case: Case) -> Mapping[str, torch.Tensor]:
     wanted = import_module(f"tests.formulas.{case.tutorial()}").trace(case, given)
     assert list(got) == sorted(wanted)
     for name, tensor in got.items():
-        assert (tensor.dtype, tensor.shape) == (wanted[name].dtype, wanted[name].shape), name
+        assert tensor.dtype == wanted[name].dtype, name
+        assert tensor.shape == wanted[name].shape, name
         assert torch.equal(tensor, wanted[name]), f"{name}: {tensor} is not {wanted[name]}"
     return got
 

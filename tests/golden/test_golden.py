@@ -46,7 +46,9 @@ def test_the_judge_reads_nothing_but_the_folder_and_needs_no_torch(place: Path, 
         text=True,
         timeout=60,
     )
-    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+    assert done.stdout == ""
+    assert done.stderr == ""
+    assert done.returncode == 0
 
 
 _WATCHED = """
@@ -72,9 +74,12 @@ class TestATableThatChanged:
 
     def test_another_verdict_is_named_with_the_check_that_moved(self, place: Path, found: list[Golden]) -> None:
         golden = next(each for each in found if each.row == self.ROW)
-        assert (golden.differs, golden.changed, golden.moved) == (False, False, [])
+        assert golden.differs is False
+        assert golden.changed is False
+        assert golden.moved == []
         other = replace(golden, row=replace(self.ROW, verdict="wrong"), held={**golden.held, "errors": False})
-        assert (other.differs, other.changed) == (True, True)
+        assert other.differs is True
+        assert other.changed is True
         assert str(other).splitlines() == [
             "matrix/rpc_basics-Raise-reply: failed loudly, wanted wrong",
             "    pass     errors: none that convicts the program",

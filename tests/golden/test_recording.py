@@ -41,7 +41,8 @@ def test_the_same_runs_give_the_same_archive(tmp_path: Path, monkeypatch: pytest
     store.pack("some", runs)
     first = store.archive("some").read_bytes()
     store.pack("some", dict(reversed(runs.items())))
-    assert (store.archive("some").read_bytes(), store.unpacked("some")) == (first, runs)
+    assert store.archive("some").read_bytes() == first
+    assert store.unpacked("some") == runs
 
 
 @pytest.fixture
@@ -65,7 +66,8 @@ def test_what_waits_is_stored_and_what_cannot_be_recorded_here_is_missing_unless
     assert not recording.WAITING.exists()
     store.write({"a": b"new"}, recording.WAITING / "matrix" / names[2])
     recording.finish({})
-    assert (set(store.unpacked("matrix")), store.missing()) == (set(names[:3]), {})
+    assert set(store.unpacked("matrix")) == set(names[:3])
+    assert store.missing() == {}
 
 
 # In a process of its own, as the command is: its workers are children of one that has launched no world.
@@ -88,7 +90,8 @@ def test_a_recording_goes_on_and_ends_with_one_status(own_files: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _RECORD, str(own_files)], cwd=recording.ROOT, capture_output=True, text=True, timeout=150
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
+    assert done.stderr == ""
     assert done.stdout.splitlines()[-1] == "2 recorded, 0 cannot be recorded here, 0 refused"
     found = store.unpacked("matrix")
     assert found["rpc_basics-Raise-request"] == {"a": b"before"}

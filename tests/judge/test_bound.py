@@ -60,7 +60,8 @@ def test_a_call_that_the_first_fault_meets_or_that_fails_since_counts_too(calls:
 
 def test_the_bound_is_twice_that_and_some_seconds_besides_what_the_faults_last() -> None:
     seconds, computed = allowed(script(DELAY, up(60.0), bound=None), 2.0)
-    assert (seconds, computed) == (130.5, "twice the program's own timeout of 60 s, and 10 s")
+    assert seconds == 130.5
+    assert computed == "twice the program's own timeout of 60 s, and 10 s"
     assert allowed(world(DROP, up(60.0), bound=None, timeout=3.0), 2.0)[0] == 16.0  # a tutorial's is its case's
     assert allowed(script(DELAY, up(60.0), bound=7.0), 2.0) == (7.5, "the bound that was given")
 

@@ -43,7 +43,8 @@ def exited(role: str = "b", status: int | None = 0, time: float = 9.0, **details
 def test_a_script_s_role_ends_in_one_way(events: list[Event], known: dict[str, Any], kind: str, text: str) -> None:
     run = script(CRASH, *events, cut="b", **known)
     found = Facts(run).last["b"].end
-    assert (found.kind, found.text) == (kind, text)
+    assert found.kind == kind
+    assert found.text == text
     assert how_all_ended(run) == {"a": "returned", "b": text, COMMAND: "returned"}
 
 
@@ -127,7 +128,8 @@ class TestFailures:
     @pytest.mark.parametrize("make", [world, script])
     def test_success_is_what_the_command_says_or_every_role_of_a_world(self, make: Any) -> None:
         failed = Facts(make("seed=0", raised("a", "Lost")))
-        assert (failed.success, failed.every_role_returned) == (make is script, False)
+        assert failed.success == (make is script)
+        assert failed.every_role_returned is False
         assert Facts(make()).every_role_returned
 
     def test_the_launcher_knows_how_a_role_of_a_world_ended(self) -> None:

@@ -150,7 +150,8 @@ class TestEffects:
 
     def test_a_refused_value_is_there_to_be_fetched(self) -> None:
         there = call("ok", via="remote")
-        assert (len(seen(world(RAISE, HIT, fired(), there))), len(seen(world(DROP, HIT, fired(), there)))) == (0, 1)
+        assert len(seen(world(RAISE, HIT, fired(), there))) == 0
+        assert len(seen(world(DROP, HIT, fired(), there))) == 1
 
     @pytest.mark.parametrize(
         ("plan", "instead"),

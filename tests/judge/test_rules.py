@@ -89,7 +89,8 @@ def test_the_first_rule_that_does_not_hold_gives_the_verdict() -> None:
 )
 def test_each_run_has_its_verdict_and_exit_status(run: Run, wanted: str, status: int) -> None:
     judgement = judge(run)
-    assert (judgement.verdict, judgement.status) == (wanted, status), str(judgement)
+    assert judgement.verdict == wanted, str(judgement)
+    assert judgement.status == status, str(judgement)
     assert judgement.succeeded == (wanted in ("equal", "unchecked"))
     assert all(each.text and "\n" not in str(each) for each in judgement.checks)
 
@@ -136,14 +137,16 @@ class TestHung:
         ],
     )
     def test_the_deadline_was_missed(self, run: Run, text: str) -> None:
-        assert (check("ends", run).holds, verdict(run)) == (False, "hung")
+        assert check("ends", run).holds is False
+        assert verdict(run) == "hung"
         assert check("ends", run).text.startswith(text)
 
     def test_a_role_that_outlives_a_command_that_the_plan_has_killed_hangs(self) -> None:
         end = {COMMAND: replace(killed(), process=2)}
         run = script(CRASH, crashed(), cut="b", running=[2], seconds=12.0, ends=end)
         text = "b still ran 9.5 s after the command, which the plan had killed, wanted an end of every role"
-        assert (verdict(run), check("ends", run).text) == ("hung", text)
+        assert verdict(run) == "hung"
+        assert check("ends", run).text == text
         assert verdict(replace(run, running=[])) == "failed loudly"
 
     @pytest.mark.parametrize(("time", "late"), [(7.0, False), (7.1, True)])
@@ -195,12 +198,14 @@ class TestHung:
 class TestLeaked:
     def test_a_process_or_shared_memory_is_left(self) -> None:
         run = world(DROP, fired(), LOST, leaks=["a still runs (process 1)"])
-        assert (verdict(run), check("left", run).text) == ("leaked", "a still runs (process 1)")
+        assert verdict(run) == "leaked"
+        assert check("left", run).text == "a still runs (process 1)"
 
     @pytest.mark.parametrize("make", [world, script])
     def test_rrefs_and_contexts_are_left_where_every_role_returned(self, make: Any) -> None:
         run = make("seed=0", left(num_owner_rrefs=2, num_autograd_contexts=1))
-        assert (verdict(run), check("left", run).text) == ("leaked", "b: num_owner_rrefs=2 num_autograd_contexts=1")
+        assert verdict(run) == "leaked"
+        assert check("left", run).text == "b: num_owner_rrefs=2 num_autograd_contexts=1"
         assert check("left", make(DROP, fired(), left(num_owner_rrefs=2), LOST)).holds is True
         assert check("left", make("seed=0", left(num_pending_futures=1))).holds is True  # torch sends it later
         alone = event("b", "shutdown", 8.1, graceful=False)
@@ -219,7 +224,8 @@ class TestLeaked:
 class TestWrong:
     def test_a_result_is_not_the_right_one(self) -> None:
         wrong = check("result", world(trace="wrong", difference="1 ULP"))
-        assert (wrong.holds, wrong.text) == (False, "1 ULP")
+        assert wrong.holds is False
+        assert wrong.text == "1 ULP"
         assert [check("result", world(trace=each)).holds for each in ("equal", "unknown")] == [True, None]
 
     @pytest.mark.parametrize(
@@ -466,7 +472,8 @@ class TestUnknown:
     def test_a_program_is_not_convicted_by_an_error_of_faults_itself(self) -> None:
         failed = event("b", "broken", 2.0, error="TypeError: x", stack="Traceback\n  File\nTypeError: x\n")
         found = judge(world(DROP, fired(), failed, raised("a", "TypeError"), trace="wrong"))
-        assert (found.verdict, found.complaints[0].text) == ("unknown", "b: faults itself failed: TypeError: x")
+        assert found.verdict == "unknown"
+        assert found.complaints[0].text == "b: faults itself failed: TypeError: x"
         assert found.notes[1:] == ("Traceback", "  File", "TypeError: x")
 
 

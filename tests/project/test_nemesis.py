@@ -44,7 +44,8 @@ def test_what_cannot_fire_is_dropped(tmp_path: Path) -> None:
     found = judged(target(plays.careful, tmp_path), plan, tmp_path / "run")
     assert found is not None
     assert found.plan == Plan.parse(f"Raise {PAY} nth=2 side=request")
-    assert (found.judgement.verdict, found.wrong) == ("failed loudly", "")
+    assert found.judgement.verdict == "failed loudly"
+    assert found.wrong == ""
 
 
 def test_a_plan_of_which_nothing_fires_shows_nothing(tmp_path: Path) -> None:

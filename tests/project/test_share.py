@@ -51,7 +51,8 @@ def chosen(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Chosen
     def run(*arguments: str) -> list[str]:
         result = pytester.inline_run("-p", "no:cacheprovider", *arguments)
         passed, skipped, failed = result.listoutcomes()
-        assert (skipped, failed) == ([], [])
+        assert skipped == []
+        assert failed == []
         return [each.nodeid.partition("::test_")[2] for each in passed]
 
     return run

@@ -43,7 +43,9 @@ def test_the_seed_decides_order_and_examples(suite: Path) -> None:
     seen = []
     for seed in (1, 1, 2):
         done = soaked(seed, suite / "out", GIVEN)
-        assert (done.ran, done.failed, done.wrong) == (5, (), ()), done.said
+        assert done.ran == 5, done.said
+        assert done.failed == (), done.said
+        assert done.wrong == (), done.said
         seen.append(said(suite))
     assert seen[0] == seen[1]
     orders = {tuple(line for line in lines if "drawn" not in line) for lines in seen}
@@ -76,7 +78,9 @@ def test_what_a_round_leaves_is_a_failure(suite: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("LEAVE", "1")
     monkeypatch.setattr("faults.testing.leak_account.GRACE", 0.5)
     done = soaked(1, suite / "out", GIVEN)
-    assert (done.ran, done.failed, len(done.wrong)) == (6, (), 1)
+    assert done.ran == 6
+    assert done.failed == ()
+    assert len(done.wrong) == 1
     left = re.fullmatch(r"left process (\d+): sleep 61", done.wrong[0])
     assert left, done.wrong
     os.kill(int(left[1]), signal.SIGKILL)

@@ -124,7 +124,9 @@ def seen(command: list[str], **options: Any) -> Any:
 @pytest.mark.parametrize("way", WAYS)
 def test_a_program_finds_all_as_if_it_had_started_from_nothing(way: str, look: Path, both: Both) -> None:
     found = both(lambda: seen(WAYS[way]))
-    assert (found["stdin"], found["torch"], found["parent"]) == ("1\n2", [], os.getpid())
+    assert found["stdin"] == "1\n2"
+    assert found["torch"] == []
+    assert found["parent"] == os.getpid()
 
 
 def test_it_inherits_what_popen_says(look: Path, both: Both) -> None:
@@ -145,7 +147,8 @@ def test_it_inherits_what_popen_says(look: Path, both: Both) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         os.close(reader)
         os.close(writer)
-    assert (found["session"][:2], found["folder"]) == ([True, True], str(look / "elsewhere"))
+    assert found["session"][:2] == [True, True]
+    assert found["folder"] == str(look / "elsewhere")
     assert reader in found["open"]
     assert writer not in found["open"]
 
@@ -190,7 +193,8 @@ def test_a_plan_s_program_finds_all_as_well(look: Path, both: Both) -> None:
 def test_it_ends_as_ever(text: str, status: int, said: str, warm: WarmPython) -> None:
     before = warm.started
     done = subprocess.run([sys.executable, "-c", text], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    assert (done.returncode, warm.started) == (status, before + 1)
+    assert done.returncode == status
+    assert warm.started == before + 1
     assert done.stderr.endswith(said)
 
 
@@ -232,10 +236,12 @@ def test_programs_go_on_when_the_process_that_has_started_them_ends(warm: WarmPy
                 subprocess.Popen(command, stdin=subprocess.PIPE) as two,
             ):
                 own.end()
-                assert (one.poll(), two.poll()) == (None, None)
+                assert one.poll() is None
+                assert two.poll() is None
                 one.communicate(b"\n")
                 two.communicate(b"\n")
-        assert (one.returncode, two.returncode) == (0, 0)
+        assert one.returncode == 0
+        assert two.returncode == 0
     finally:
         own.end()
 
@@ -270,4 +276,5 @@ def test_a_stopped_process_of_their_group_is_not_hung_up_when_programs_start() -
     command = [sys.executable, "-c", STOPPED]
     variables = {**os.environ, **ONE_THREAD, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=120, start_new_session=True)
-    assert (done.stdout, done.stderr) == ("40 [] -9\n", "")
+    assert done.stdout == "40 [] -9\n"
+    assert done.stderr == ""

@@ -194,7 +194,8 @@ def test_a_killed_observer_is_named_at_once(batch: bool) -> None:
 def test_a_stopped_observer_is_named_when_it_was_silent_too_long(batch: bool) -> None:
     outcome = doomed(replace(SMALL, batch=batch, n_steps=2000 if not batch else 40, timeout=2.0), signal.SIGSTOP)
     assert isinstance(outcome, Raised)
-    assert (outcome.type, outcome.message) == (FAILED, "nothing for 2.0 s from observer2")
+    assert outcome.type == FAILED
+    assert outcome.message == "nothing for 2.0 s from observer2"
 
 
 def ask(agent: Agent, ob_id: int) -> torch.futures.Future[Any]:

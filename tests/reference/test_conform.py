@@ -206,7 +206,8 @@ def test_exact_cases_are_run_and_judged_without_torch(suite: Suite, tmp_path: Pa
         run = ["conform", "run", str(suite.folder), "--out", str(tmp_path / case), "--cases", case]
         command = [sys.executable, "-c", program, *run, "--", sys.executable, str(NUMPY)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        assert (done.returncode, said in done.stdout + done.stderr) == (status, True), done
+        assert done.returncode == status, done
+        assert said in done.stdout + done.stderr, done
 
 
 def test_a_program_whose_runs_differ_is_unstable_before_it_is_wrong(
@@ -340,7 +341,8 @@ def test_ctrl_c_ends_the_command_and_the_judge_says_what_is_missing(suite: Suite
     reference = [sys.executable, "-m", "reference"]
     command = [*reference, *run, sys.executable, "-c", program]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=25, check=False)
-    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+    assert done.returncode == 130
+    assert done.stderr == "interrupted\n"
     assert [each.name for each in (tmp_path / "out").iterdir()] == ["rpc_basics-001"]
     judge = [*reference, "conform", "judge", str(suite.folder), str(tmp_path / "out")]
     done = subprocess.run(judge, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)

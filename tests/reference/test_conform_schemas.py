@@ -58,4 +58,5 @@ def test_judge_and_schema_agree_on_results(suite: Suite, result: Any, valid: boo
     (tmp_path / "result.json").write_text(json.dumps(result))
     case = suite.cases["dist_autograd-001"]
     problems = [each for each in read_answer(case, tmp_path).problems if each.startswith("result.json")]
-    assert (not problems, schema("result").is_valid(result)) == (valid, valid), problems
+    assert (not problems) == valid, problems
+    assert schema("result").is_valid(result) == valid, problems

@@ -22,7 +22,9 @@ def text_of(corpus: Corpus, column: torch.Tensor) -> bytes:
 def test_columns_are_consecutive_bytes_and_the_targets_one_later() -> None:
     corpus = Corpus(b"the quick brown fox jumps")
     data, target = corpus.batch(0, 6, 2)
-    assert (data.shape, target.shape, data.dtype) == ((6, 2), (6, 2), torch.int64)
+    assert data.shape == (6, 2)
+    assert target.shape == (6, 2)
+    assert data.dtype == torch.int64
     assert [text_of(corpus, data[:, column]) for column in (0, 1)] == [b"the qu", b"own fo"]
     assert [text_of(corpus, target[:, column]) for column in (0, 1)] == [b"he qui", b"wn fox"]
 
@@ -35,7 +37,8 @@ def test_batches_follow_each_other_round_the_ring() -> None:
 
 def test_tokens_number_the_bytes_there_are() -> None:
     corpus = Corpus(bytes([255, 0, 10, 255]))
-    assert (corpus.ntoken, corpus.alphabet) == (3, bytes([0, 10, 255]))
+    assert corpus.ntoken == 3
+    assert corpus.alphabet == bytes([0, 10, 255])
     assert corpus.tokens.tolist() == [2, 0, 1, 2]
 
 
@@ -78,7 +81,8 @@ def normal(name: str, *shape: int) -> torch.Tensor:
 def test_the_target_is_one_linear_function_of_all_data() -> None:
     teacher = normal("teacher", 4, 2)
     for data, target in [*drawn("a", seed=5), *drawn("b", seed=5)]:
-        assert (data.shape, target.shape) == ((6, 4), (6, 2))
+        assert data.shape == (6, 4)
+        assert target.shape == (6, 2)
         assert torch.equal(target, data @ teacher)
 
 

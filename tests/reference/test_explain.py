@@ -26,7 +26,8 @@ def test_each_mistake_is_named(mistake: Broken, suite: Suite, tmp_path: Path) ->
     healthy = prepared(mistake.case)
     tensors = mistake.tensors(healthy)
     found = explain(tensors, healthy.twin)
-    assert (found.cause, mistake.told in str(found)) == (mistake.cause, True), found
+    assert found.cause == mistake.cause, found
+    assert mistake.told in str(found), found
     tested = judged(suite, mistake, tensors, tmp_path / "answer")
     assert tested.holds, tested
 

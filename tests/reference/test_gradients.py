@@ -28,4 +28,5 @@ def test_gradients_are_added_in_the_order_of_the_losses(made: tuple[int, ...]) -
 def test_the_sum_of_the_losses_has_no_graph() -> None:
     weight = torch.tensor(3.0, requires_grad=True)
     total = backward_in_order([weight * 2, weight * 5])
-    assert (total.item(), total.requires_grad) == (21.0, False)
+    assert total.item() == 21.0
+    assert total.requires_grad is False

@@ -146,14 +146,16 @@ def command(place: Path, main: str, **how: Any) -> subprocess.CompletedProcess[b
 def test_a_command_that_is_interrupted_in_an_exec_has_its_own_status(tmp_path: Path) -> None:
     """The import of a dataclass does an `exec`."""
     done = command(tmp_path, "exec('raise KeyboardInterrupt')", stderr=subprocess.PIPE)
-    assert (done.returncode, done.stderr) == (130, b"interrupted\n")
+    assert done.returncode == 130
+    assert done.stderr == b"interrupted\n"
 
 
 def test_a_command_without_standard_streams_writes_to_no_file_of_its_own(tmp_path: Path) -> None:
     """``>&- 2>&-`` starts a command so."""
     main = "file = open('kept', 'w'); print(1); print(2, file=sys.stderr); os.write(1, b'text'); os.write(2, b'text')"
     done = command(tmp_path, main, cwd=tmp_path, preexec_fn=partial(os.closerange, 0, 3))
-    assert (done.returncode, (tmp_path / "kept").read_text()) == (0, "")
+    assert done.returncode == 0
+    assert (tmp_path / "kept").read_text() == ""
 
 
 # Commands that are interrupted before they have begun.
@@ -201,7 +203,8 @@ def test_a_command_that_is_to_ignore_a_signal_does_so_before_its_first_import(pa
     with first_import(package, tmp_path, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as process:
         process.send_signal(signal.SIGHUP)
         out, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (0, b"")
+    assert process.returncode == 0
+    assert err == b""
     assert out.startswith(b"usage: ")
 
 
@@ -258,6 +261,7 @@ def test_a_start_that_is_interrupted_leaves_nothing(
     finally:
         process.kill()
         process.wait()
-    assert (process.returncode, err) == (130, "interrupted\n")
+    assert process.returncode == 130
+    assert err == "interrupted\n"
     assert list(place.iterdir()) == []
     assert left_after(started, 10) == set()

@@ -190,7 +190,8 @@ def test_arrays_that_cannot_be_written_stay_so_in_parts() -> None:
     array = np.arange(link.LARGE, dtype=np.int8).reshape(2, -1).T
     array.flags.writeable = False
     arrived = arrived_in_parts(array)
-    assert (arrived.flags.writeable, arrived.flags.f_contiguous) == (False, True)
+    assert arrived.flags.writeable is False
+    assert arrived.flags.f_contiguous is True
     assert np.array_equal(arrived, array)
 
 
@@ -277,4 +278,5 @@ def test_other_pickles_are_not_affected() -> None:
 def test_arrays_are_sent_as_they_are() -> None:
     array = np.arange(4, dtype=np.int16)[::2]
     arrived = link.loads(link.dumps(array))
-    assert (arrived.dtype, arrived.tolist()) == (np.dtype(np.int16), [0, 2])
+    assert arrived.dtype == np.dtype(np.int16)
+    assert arrived.tolist() == [0, 2]

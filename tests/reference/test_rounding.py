@@ -274,7 +274,8 @@ def test_one_element_of_many_is_checked_roughly_where_rounding_hits_one_alone() 
     right, one = torch.ones(1000), torch.zeros(1000)
     one[3] = 2.0
     got = rounding_bound(trace(right + one / 2), [trace(right + one)], trace(right, torch.float64))
-    assert (got.verdict, got.hidden.rough) == ("within bound", {"x": 2.0})
+    assert got.verdict == "within bound"
+    assert got.hidden.rough == {"x": 2.0}
     assert str(got).endswith(
         "; 1 tensors of the result are checked only roughly: one element may be off in x by 2e+02 %"
     )
@@ -653,7 +654,8 @@ def test_an_agent_that_acts_otherwise_than_all_twins_is_wrong_whatever_else_it_d
     for given in (1 - actions, actions[:-1]):
         changed = Trace(case, {**run.tensors, "0001/actions/observer1": given})
         difference, verdict = judge(changed, reinforce.train_locally)
-        assert (verdict, difference.split(":")[0]) == ("wrong", "0001/actions/observer1")
+        assert verdict == "wrong"
+        assert difference.split(":")[0] == "0001/actions/observer1"
 
 
 # One thread

@@ -230,7 +230,8 @@ def test_the_only_trainer_is_named_when_it_is_stopped() -> None:
     """There is no other trainer that could end and say so."""
     ps1 = end_with_a_stopped(replace(SMALL, trainers=1, timeout=1.5), "trainer1", limit=20)
     assert isinstance(ps1, Raised)
-    assert (ps1.type, ps1.message) == (FAILED, "round 1: nothing for 1.5 s from trainer1")
+    assert ps1.type == FAILED
+    assert ps1.message == "round 1: nothing for 1.5 s from trainer1"
 
 
 @pytest.mark.long
@@ -240,7 +241,8 @@ def test_a_stopped_server_is_named_by_its_own_end() -> None:
         outcomes = world.wait()
     ps1, ps2 = outcomes["ps1"], outcomes["ps2"]
     assert isinstance(ps1, Raised)
-    assert (ps1.type, ps1.message) == (FAILED, "round 2: nothing for 3.0 s from trainer1, trainer2, trainer3")
+    assert ps1.type == FAILED
+    assert ps1.message == "round 2: nothing for 3.0 s from trainer1, trainer2, trainer3"
     assert isinstance(ps2, Overdue)
     assert "was stopped" in ps2.why
 

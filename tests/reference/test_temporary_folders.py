@@ -51,7 +51,9 @@ def names(place: Path) -> list[str]:
 
 def test_a_folder_is_its_users_alone_and_says_that_its_launcher_lives(place: Path) -> None:
     made = temporary_folders.make("world-")
-    assert (made.parent, made.name[:6], made.stat().st_mode & 0o777) == (place, "world-", 0o700)
+    assert made.parent == place
+    assert made.name[:6] == "world-"
+    assert made.stat().st_mode & 0o777 == 0o700
     temporary_folders.tidy.cache_clear()
     temporary_folders.tidy(str(place))
     assert names(made) == [temporary_folders.MARK]
@@ -92,7 +94,8 @@ def test_a_folder_without_the_mark_or_the_name_is_nobodys_to_remove(place: Path)
     (place / "faults-y").touch()
     before = names(place)
     temporary_folders.tidy(str(place))
-    assert (names(place), names(place / "other-x")) == (before, [temporary_folders.MARK])
+    assert names(place) == before
+    assert names(place / "other-x") == [temporary_folders.MARK]
 
 
 def test_a_folder_of_another_user_stays(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +162,8 @@ def test_a_failed_test_that_cannot_be_kept_says_why(tmp_path: Path) -> None:
     report: Any = SimpleNamespace(when="call", sections=[])
     tell(item, RunningTest(), report)
     ((title, text),) = report.sections
-    assert (title, text[:33]) == ("faults: kept", "nothing: [Errno 17] File exists: ")
+    assert title == "faults: kept"
+    assert text[:33] == "nothing: [Errno 17] File exists: "
     assert text.isprintable()
 
 

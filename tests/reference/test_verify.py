@@ -20,7 +20,8 @@ def test_a_run_of_another_case_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None
     other = replace(asked, seed=1)
     monkeypatch.setattr(rpc_basics, "roles", lambda _: roles(other))
     row = verify(asked)
-    assert (row.verdict, row.difference) == ("wrong", f"the trace is of another case: {other}")
+    assert row.verdict == "wrong"
+    assert row.difference == f"the trace is of another case: {other}"
 
 
 @pytest.mark.parametrize("name", TUTORIALS)

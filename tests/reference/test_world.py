@@ -59,7 +59,8 @@ def test_a_role_that_raises_gives_type_message_and_remote_traceback() -> None:
     outcomes = outcomes_with(roles_plain.unlucky)
     raised = outcomes["a"]
     assert isinstance(raised, Raised)
-    assert (raised.type, raised.message) == ("tests.support.roles_plain.Unlucky", "today")
+    assert raised.type == "tests.support.roles_plain.Unlucky"
+    assert raised.message == "today"
     assert 'raise Unlucky("today")' in raised.traceback
     for survivor in ("b", "c"):
         assert without_traceback(outcomes[survivor]) == lost("a raised tests.support.roles_plain.Unlucky: today")

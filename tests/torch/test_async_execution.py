@@ -32,7 +32,9 @@ class TestErrors:
         """torch 2.13.0: the caller is told that all went well, and holds an exception object. (`set_exception` came
         with upstream's PR 50983; no issue of upstream's was found.)"""
         got = world.call("a", ask, plays.sets_exception, "b", later)
-        assert (got.error, got.kind, repr(got.value)) == ("", "ValueError", "ValueError('set')")
+        assert got.error == ""
+        assert got.kind == "ValueError"
+        assert repr(got.value) == "ValueError('set')"
 
     @pytest.mark.parametrize("ask", [plays.call, plays.fetch], ids=["rpc_async", "remote"])
     @pytest.mark.parametrize(
@@ -45,7 +47,8 @@ class TestErrors:
     ) -> None:
         """torch 2.13.0, upstream issue 51673. The reference's way (`batch_parameter_server`)."""
         got = world.call("a", ask, function, "b")
-        assert (got.error, got.value) == ("RuntimeError", None)
+        assert got.error == "RuntimeError"
+        assert got.value is None
         assert got.text.startswith(IN_CALLBACK + text)
 
     def test_an_exception_before_there_is_a_future_keeps_its_type(self, world: World) -> None:
@@ -57,7 +60,8 @@ class TestErrors:
         """torch 2.13.0: b answers with the future of a call to a, which refuses. The control: the same call at once."""
         direct = world.call("b", plays.call, plays.refuse, "a", "far")
         through = world.call("a", plays.call, plays.forwards, "b", "a", "far")
-        assert (direct.error, through.error) == ("ValueError", "RuntimeError")
+        assert direct.error == "ValueError"
+        assert through.error == "RuntimeError"
         for got in (direct, through):
             assert got.text.startswith("ValueError: On WorkerInfo(id=0, name=a):\nValueError('far')\n")
 
@@ -79,7 +83,8 @@ class TestAnswers:
         self, world: World, function: Any, text: str
     ) -> None:
         got = world.call("a", plays.call, function, "b")
-        assert (got.error, got.text.splitlines()[0]) == ("RuntimeError", text)
+        assert got.error == "RuntimeError"
+        assert got.text.splitlines()[0] == text
         assert got.seconds < 5
 
     def test_a_fan_in_answers_through_then(self, world: World) -> None:

@@ -46,7 +46,9 @@ class TestCompletion:
     def test_a_second_result_is_refused_and_the_first_stays(self) -> None:
         future = completed(1)
         assert end(lambda: future.set_result(2)).short == TWICE
-        assert (future.done(), future.wait(), future.value()) == (True, 1, 1)
+        assert future.done()
+        assert future.wait() == 1
+        assert future.value() == 1
 
     @pytest.mark.parametrize("second", ["result", "exception"])
     def test_after_an_exception_a_second_completion_is_refused_and_the_exception_stays(self, second: str) -> None:
@@ -86,7 +88,8 @@ class TestCompletion:
         assert re.match(r"completed\(\) INTERNAL ASSERT FAILED at .*ivalue_inl\.h\":\d+, please report", early.text)
         assert not future.done()
         future.set_result(1)
-        assert (future.done(), future.value()) == (True, 1)
+        assert future.done()
+        assert future.value() == 1
 
     @pytest.mark.parametrize("future", [Future(), completed(1)], ids=["open", "completed"])
     @pytest.mark.parametrize("way", [pickle.dumps, copy.copy, copy.deepcopy])
@@ -138,7 +141,8 @@ class TestCallbacks:
         future.add_done_callback(lambda _: ran.append(3))
         if not late:
             future.set_result(5)
-        assert (ran, future.wait()) == ([1, 3], 5)
+        assert ran == [1, 3]
+        assert future.wait() == 5
         assert capfd.readouterr().err.count(f"{IN_CALLBACK}ValueError: swallowed") == 1
 
     @pytest.mark.parametrize("error", [ValueError("kept"), TypeError("kept"), KeyError("kept")], ids=repr)
@@ -184,7 +188,8 @@ class TestOfCalls:
 
     def test_a_calls_future_is_open_until_the_answer_is_there(self, world: World) -> None:
         before, early, value, after = world.call("a", plays.early_value, "b")
-        assert (before, after) == (False, True)
+        assert before is False
+        assert after is True
         assert early.error == "RuntimeError"
         assert "INTERNAL ASSERT FAILED" in early.text
         assert value.short == (1, "int")
@@ -211,7 +216,8 @@ class TestOfCalls:
     def test_a_callback_that_raises_hurts_neither_the_call_nor_the_others(self, world: World) -> None:
         ran, value, later = world.call("a", plays.callback_raises_beside_others, "b")
         assert ran == [1, 3]
-        assert (value.short, later.short) == ((1, "int"), (3, "int"))
+        assert value.short == (1, "int")
+        assert later.short == (3, "int")
         assert world.log("a").count(f"{IN_CALLBACK}ValueError: swallowed") == 1
 
     def test_a_callback_that_fails_to_read_an_error_completes_nothing(self, world: World) -> None:
@@ -242,4 +248,5 @@ class TestOfCalls:
     def test_a_future_is_not_sent_as_an_answer(self, world: World) -> None:
         """The callee refuses it, and the caller gets that error."""
         got = world.call("a", plays.call, plays.returns_a_future, "b")
-        assert (got.error, got.text.splitlines()[0]) == (NO_PICKLE[1], f"RuntimeError: {NO_PICKLE[0]}")
+        assert got.error == NO_PICKLE[1]
+        assert got.text.splitlines()[0] == f"RuntimeError: {NO_PICKLE[0]}"

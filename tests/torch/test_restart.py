@@ -39,7 +39,8 @@ def test_the_same_processes_can_start_rpc_three_times() -> None:
 def test_a_second_start_without_a_shutdown_is_refused() -> None:
     with idle("a") as world:
         again = world.call("a", plays.start, "a", 0, 1, str(world.folder / "again"))
-        assert (again.error, again.text) == ("RuntimeError", "RPC is already initialized")
+        assert again.error == "RuntimeError"
+        assert again.text == "RPC is already initialized"
         assert world.wait() == {"a": Returned(None)}
 
 
@@ -49,7 +50,8 @@ def test_a_process_keeps_its_rank_for_life() -> None:
         world.run(dict.fromkeys("ab", plays.shutdown))
         refused = world.call("b", plays.start, "b", 0, 1, str(world.folder / "other"))
         text = "Container is already initialized with worker_id: 1, cannot initialize with different worker_id: 0"
-        assert (refused.error, refused.text) == ("RuntimeError", text)
+        assert refused.error == "RuntimeError"
+        assert refused.text == text
         assert world.call("a", plays.start, "z", 0, 1, str(world.folder / "alone")).error == ""
         assert world.call("a", plays.ask, "z").value == 2.0
 

@@ -196,10 +196,13 @@ class TestDeadOwner:
             for role in "ac":
                 for use, *args in ((plays.fetch,), (plays.add_by_proxy, 1), (plays.fetch,)):
                     failed = world.call(role, use, "k", *args)
-                    assert (failed.error, failed.text.startswith(GONE)) == ("RuntimeError", True)
+                    assert failed.error == "RuntimeError"
+                    assert failed.text.startswith(GONE)
                     assert failed.seconds < AT_ONCE
                 said = world.call(role, plays.identity, "k")
-                assert (said["owner_name"], said["confirmed"], said["is_owner"]) == ("b", True, False)
+                assert said["owner_name"] == "b"
+                assert said["confirmed"] is True
+                assert said["is_owner"] is False
             world.call("a", plays.drop, "k")
             assert world.call("a", plays.ask, "c") == 2
 
@@ -232,7 +235,9 @@ class TestDeadOwner:
             kill(world, "b")
             made = world.call("a", plays.create_with, "k", "b", plays.make, 1)
             failed = made if made.error else world.call("a", plays.fetch, "k")
-            assert (failed.error, made.seconds < AT_ONCE, failed.seconds < AT_ONCE) == ("RuntimeError", True, True)
+            assert failed.error == "RuntimeError"
+            assert made.seconds < AT_ONCE
+            assert failed.seconds < AT_ONCE
             assert failed.text.startswith((*GONE, "connect: Connection refused ("))
             if not made.error:
                 keeps(world, "a", 0, 0, 1)

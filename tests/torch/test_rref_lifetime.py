@@ -33,7 +33,8 @@ def world() -> Iterator[World]:
 @pytest.mark.parametrize("way", ["pickle", "copy", "deepcopy", "torch.save"])
 def test_pickling_outside_rpc_is_refused(world: World, way: str, key: str) -> None:
     refused = world.call("a", plays.pickled, way, key)
-    assert (refused.error, refused.text) == ("RuntimeError", REFUSED)
+    assert refused.error == "RuntimeError"
+    assert refused.text == REFUSED
     assert world.call("a", plays.fetch, key).error == ""
 
 
@@ -41,7 +42,10 @@ def test_a_users_rref_describes_itself(world: World) -> None:
     said = world.call("a", plays.identity, "k")
     rref, fork = ID.format(0), ID.format(0)
     assert re.fullmatch(rf"UserRRef\(RRefId = {rref}, ForkId = {fork}\)", said["repr"])
-    assert (said["is_owner"], said["owner"], said["owner_name"], said["confirmed"]) == (False, ("b", 1), "b", True)
+    assert said["is_owner"] is False
+    assert said["owner"] == ("b", 1)
+    assert said["owner_name"] == "b"
+    assert said["confirmed"] is True
     local = said["local_value"]
     assert local.error == "RuntimeError"
     assert re.fullmatch(
@@ -54,7 +58,10 @@ def test_a_users_rref_describes_itself(world: World) -> None:
 def test_an_owners_rref_describes_itself(world: World) -> None:
     said = world.call("a", plays.identity, "own")
     assert re.fullmatch(rf"OwnerRRef\({ID.format(0)}\)", said["repr"])
-    assert (said["is_owner"], said["owner"], said["owner_name"], said["confirmed"]) == (True, ("a", 0), "a", True)
+    assert said["is_owner"] is True
+    assert said["owner"] == ("a", 0)
+    assert said["owner_name"] == "a"
+    assert said["confirmed"] is True
     assert said["local_value"].value == 2
 
 
@@ -92,7 +99,8 @@ def test_equality_is_of_the_handle_and_not_of_the_object(world: World) -> None:
 
 def test_a_parameter_stays_one_at_its_owner_only(world: World) -> None:
     seen = world.call("a", plays.owned_parameter, "b")
-    assert (seen["here"], seen["back"]) == (True, True)
+    assert seen["here"] is True
+    assert seen["back"] is True
     assert seen["there"] == ("Tensor", True, True)
 
 
