@@ -180,7 +180,7 @@ def accumulate(model: nn.Module, grads: Tensors) -> None:
 def average(model: nn.Module, count: int, buffers: Sequence[Tensors]) -> None:
     """Divide the summed gradients by ``count``, and set the buffers to the trainers' mean, added in their order."""
     for p in model.parameters():
-        if p.grad is not None and count > 1:
+        if p.grad is not None:
             p.grad /= count
     for buffer, *each in zip(model.buffers(), *buffers, strict=True):
         total = each[0].clone()

@@ -197,7 +197,7 @@ def _counts(results: Sequence[Result]) -> str:
 def _table(title: str, results: Sequence[Result]) -> Table:
     table = Table(title=one_line(title))
     for column in ("site", "kind", "call", "seconds", "verdict", "what was seen"):
-        table.add_column(column, overflow="fold", justify="right" if column == "seconds" else "left")
+        table.add_column(column, overflow="fold")
     for result in results:
         places = [(cell.site, cell.injection, f"{cell.occurrence}: {cell.caller}") for cell in result.cells]
         seen = (f"{result.seconds:.1f}", result.judgement.verdict, result.detail[:300])

@@ -39,6 +39,7 @@ def test_a_callee_runs_no_python_while_it_is_held(side: str, order: list[str], t
     (effective,) = timeline.of("effective")
     assert {each.role for each in timeline.of("fired", "effective")} == {"b"}
     assert SECONDS <= effective.details["kept"] < 10
+    assert SECONDS <= effective.details["seconds"] < 10
     assert [each.event for each in timeline.of("fired", "executed")] == order
     assert timeline.of("failed") == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from argparse import Namespace
@@ -176,6 +177,7 @@ def test_a_sweep_prints_its_table_and_gives_its_status(
     said = capsys.readouterr()
     assert said.out.splitlines()[-1] == counts
     assert "till#3" in said.out
+    assert re.search(r"site +┃ kind +┃ call +┃ seconds +┃ verdict", said.out)
     told = [line for line in said.err.splitlines() if " runs, about " not in line]  # which comes every 5 s
     assert (told == []) == (status == 0), said.err
     if status:

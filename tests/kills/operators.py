@@ -1,7 +1,7 @@
 """Draw bugs that operators make: each replaces one piece of a source file by another, as a typing mistake would.
 
 Left alone: annotations, texts, decorators, what only a type checker executes, and the guard of a script. Not drawn,
-because no test can notice them: what compiles to the same code, and `zip` without ``strict=True``, a check of this code.
+because no test can notice them: what compiles to the same code, and `zip` without ``strict=True``, a check of this.
 """
 
 from __future__ import annotations

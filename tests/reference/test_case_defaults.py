@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
 from reference import TUTORIALS, load
+from reference.trace.case import CaseError
 from reference.verify.verify import CASES, case_of, changes
 
 ROOT = Path(__file__).parents[2]
@@ -89,6 +92,28 @@ def test_defaults_are_the_published_values(name: str) -> None:
         field: where for field, (value, where) in PUBLISHED[name].items() if repr(getattr(case, field)) != repr(value)
     }
     assert wrong == {}
+
+
+# A case with none of these is one; with none of anything else there is nothing to train.
+MAY_BE_NONE = {"seed", "lr", "dropout", "momentum", "staleness", "gamma"}
+
+
+@pytest.mark.parametrize("name", TUTORIALS)
+def test_there_is_one_at_least_of_all_that_is_counted_or_measured(name: str) -> None:
+    numbers = [item for item in fields(load(name).Case) if item.metadata["type"] in (int, float)]
+    assert {item.name for item in numbers if item.metadata["at_least"] <= 0} <= MAY_BE_NONE
+
+
+@pytest.mark.parametrize("name", TUTORIALS)
+def test_a_field_scales_if_one_more_is_one_role_more(name: str) -> None:
+    """Servers do not scale: torchrun's processes are as many as a program's author wants trainers."""
+    tutorial = load(name)
+    case = tutorial.Case()
+    for item in fields(case):
+        if item.metadata["type"] is int and item.name != "servers":
+            with suppress(CaseError):
+                more = tutorial.roles(replace(case, **{item.name: getattr(case, item.name) + 1}))
+                assert (len(more) > len(tutorial.roles(case))) == item.metadata["scales"], item.name
 
 
 def test_the_readmes_table_has_rows_that_verify_runs() -> None:
