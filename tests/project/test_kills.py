@@ -88,18 +88,18 @@ def record(hits: list[list[int]]) -> Record:
     return Record("sources", [("a.py", 1), ("a.py", 3), ("a.py", 5)], TESTS[: len(hits)], np.array(hits, bool))
 
 
-def test_the_nearest_and_shortest_tests_of_a_statement_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_shortest_tests_of_a_statement_come_first_and_more_of_near_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reaching, "distance", lambda tests, _: 2 if "a" in tests[0] else 1)
     seconds = {"tests/test_b.py": {TESTS[2]: 10.0, "tests/test_b.py": 1.0}}
     monkeypatch.setattr(reaching, "recorded", lambda: seconds)
     measured = record([[1, 1, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]])
     reach = partial(nearest, measured, seconds=seconds_of(TESTS))
     far, near, slow, _ = TESTS
-    assert reach([("a.py", 4)], most=60) == (near, slow, far), "line 4 belongs to the statement of line 3"
-    assert reach([("a.py", 3)], most=5) == (near,)
+    assert reach([("a.py", 4)], most=60) == (near, far, slow), "line 4 belongs to the statement of line 3"
+    assert reach([("a.py", 3)], most=5) == (near, far)
     assert reach([("a.py", 3)], most=0.01) == (near,), "one test runs in any case"
     assert reach([("a.py", 1), ("not measured.py", 1)], most=60) == (far,)
-    assert reach([("a.py", 5)], most=60) == (near, slow, far), "an import executes it"
+    assert reach([("a.py", 5)], most=60) == (near, far, slow), "an import executes it"
 
 
 def tried(name: str, verdict: str, *failed: str, line: int = 1, room: str = "reference/rpc") -> Tried:
