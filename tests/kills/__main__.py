@@ -30,13 +30,13 @@ from tests.kills.results import Tried, add, load, score, spare, unguarded
 from tests.mutants.catalog import MUTANTS
 from tests.mutants.gate import WORKERS, Unhealthy, trials
 from tests.mutants.mutant import Bug
-from tests.mutants.trial import EVERY_FAILURE, FIRST_FAILURE
+from tests.mutants.trial import EVERY_FAILURE, SAMPLED
 
 ROOT = Path(__file__).parents[2]
 RECORD = ROOT / ".coverage-data" / "record.npz"
 RESULTS = ROOT / ".kills" / "results.jsonl"
 COUNT, SEED, SECONDS = 1500, 1, 60.0
-SAMPLED = ("reference/", "faults/")
+SOURCES = ("reference/", "faults/")
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def lines_of(file: str, old: str) -> list[int]:
 
 def sample(record: Record, seconds: Mapping[str, float], count: int, seed: int) -> Iterable[Trying]:
     """Yield bugs that operators make, each with the tests that reach it, the nearest first."""
-    files = sorted({file for file, _ in record.probes if file.startswith(SAMPLED)})
+    files = sorted({file for file, _ in record.probes if file.startswith(SOURCES)})
     for bug in drawn(ROOT, files, count, seed):
         places = ((bug.file, bug.line),)
         yield Trying("drawn", replace(bug, killers=nearest(record, places, seconds, SECONDS)), places, change(bug))
@@ -85,7 +85,7 @@ def try_all(todo: Sequence[Trying], sources: str, seconds: float, *, every_failu
         if not each.bug.killers:
             add(RESULTS, Tried(sources, each.kind, each.bug.name, each.change, each.places, "unreached", (), (), 0.0))
     of_bug = {each.bug.name: each for each in left if each.bug.killers}
-    begun, extent = time.monotonic(), EVERY_FAILURE if every_failure else FIRST_FAILURE
+    begun, extent = time.monotonic(), EVERY_FAILURE if every_failure else SAMPLED
     bugs = [each.bug for each in of_bug.values()]
     for number, result in enumerate(trials(ROOT, bugs, WORKERS, seconds, extent) if bugs else (), 1):
         trial, each = result.trial, of_bug[result.mutant.name]

@@ -17,9 +17,8 @@ from tests.coverage.record import Record
 
 @dataclass(frozen=True)
 class Tried:
-    """``sources``: the digest of the code that the bug was planted into. ``verdict``: 'killed', 'survived', 'broken'
-    (the tests did not start, or did not end in time) or 'unreached'. ``failed``: the tests that noticed it; ``passed``:
-    those that did not. ``places``: file and line."""
+    """``sources``: the digest of the code that the bug was planted into. ``verdict``: a `Trial`'s, or 'unreached'.
+    ``failed``: the tests that noticed it; ``passed``: those that did not. ``places``: file and line."""
 
     sources: str
     kind: str
@@ -33,7 +32,7 @@ class Tried:
 
     @property
     def noticed(self) -> bool:
-        """Whether the tests show the bug: a program that does not start, or does not end, shows it, too."""
+        """Whether the tests show the bug: a program that does not start shows it, too."""
         return self.verdict in ("killed", "broken")
 
 

@@ -38,6 +38,7 @@ FIRST_FAILURE = Extent(stop=True, test=60, run=240)
 # The healthy code has longer, for slow machines.
 HEALTHY = Extent(stop=False, test=150, run=2400)
 EVERY_FAILURE = Extent(stop=False, test=20, run=150, begin=60)
+SAMPLED = Extent(stop=True, test=60, run=150, begin=60)
 
 # How a failing test shows a rule of faults/judge/rules.py that does not hold.
 _CHECK = re.compile(r"\b(?:FAIL|unknown) +(\w+): ")
@@ -49,7 +50,8 @@ _OVER = "session-timeout: "
 
 @dataclass(frozen=True)
 class Trial:
-    """``verdict``: 'killed' (a test failed), 'survived' (all passed) or 'broken' (it proves nothing).
+    """``verdict``: 'killed' (a test failed), 'survived' (all passed), 'broken' (the tests do not start, or end with
+    neither) or 'overdue' (they do not end).
 
     ``failed``, ``passed`` and ``skipped``: node ids. ``checks``: the names of the checks that a failing test has shown;
     ``hung``: whether it failed because it did not end.
@@ -179,7 +181,7 @@ def tried(preforked: PreforkedPytest, place: Path, tests: Sequence[str], extent:
     status, said = preforked.run(place, _arguments(place, tests, report, extent), extent.run)
     seconds = time.monotonic() - begun
     if status is None:
-        return Trial("broken", seconds=seconds, said=f"not done after {extent.run} s\n{said}")
+        return Trial("overdue", seconds=seconds, said=f"not done after {extent.run} s\n{said}")
     found = _read(report) if report.exists() else _Found()
     verdict = {0: "survived", 1: "killed" if found.failed else "broken"}.get(status, "broken")
     if status == 1 and not found.failed and _OVER in said:  # the time for all tests, which fails the run

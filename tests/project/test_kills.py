@@ -122,11 +122,12 @@ def test_the_score_counts_by_room_what_could_be_noticed() -> None:
     results = [
         tried("a", "killed", "t"),
         tried("b", "broken"),
+        tried("f", "overdue", room="faults"),
         tried("c", "survived"),
         tried("d", "survived"),
         tried("e", "unreached", room="faults"),
     ]
-    assert score(results) == {"faults": (0, 1), "reference/rpc": (2, 4), "all": (2, 5)}
+    assert score(results) == {"faults": (0, 2), "reference/rpc": (2, 4), "all": (2, 6)}
     assert score(results, ["a", "c"])["reference/rpc"] == (2, 3), "what was noticed is equivalent to nothing"
 
 
