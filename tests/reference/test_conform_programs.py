@@ -79,7 +79,9 @@ def test_ray_trains_as_the_parameter_servers_do(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("path", sorted([*EXAMPLES.glob("torch/*.py"), *EXAMPLES.glob("ray/*.py")]), ids=str)
+@pytest.mark.parametrize(
+    "path", sorted([*EXAMPLES.glob("torch/*.py"), *EXAMPLES.glob("ray/*.py")]), ids=lambda path: path.name
+)
 def test_no_program_imports_this_package(path: Path) -> None:
     tree = ast.parse(path.read_text())
     found = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
