@@ -20,7 +20,6 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.preforked import inheritance
-from tests.project.junit import node_id
 
 
 @dataclass(frozen=True)
@@ -221,13 +220,21 @@ def _read(report: Path) -> _Found:
     for case in ElementTree.parse(report).getroot().iter("testcase"):
         problems = [*case.findall("failure"), *_teardowns(case)]
         if problems:
-            failed.append(node_id(case))
+            failed.append(_node_id(case))
             shown += [f"{each.get('message')}\n{each.text}" for each in problems]
         elif case.find("skipped") is not None:
-            skipped.append(node_id(case))
+            skipped.append(_node_id(case))
         elif case.find("error") is None:
-            passed.append(node_id(case))
+            passed.append(_node_id(case))
     return _Found(tuple(dict.fromkeys(failed)), tuple(passed), tuple(skipped), "\n".join(shown))
+
+
+def _node_id(case: ElementTree.Element) -> str:
+    """Return the test's id as pytest writes it: file, classes, function and parameters (family xunit1)."""
+    file, name = case.get("file") or "", case.get("name") or ""
+    module = file.removesuffix(".py").replace("/", ".")
+    inner = (case.get("classname") or "").removeprefix(module).strip(".")
+    return "::".join([file, *filter(None, inner.split(".")), name])
 
 
 def _teardowns(case: ElementTree.Element) -> list[ElementTree.Element]:

@@ -52,14 +52,15 @@ def ci() -> list[Stage]:
 
 
 def nightly(seed: int, kept: Path) -> list[Stage]:
-    """Return everything. ``seed``: of all generated examples and plans, and of the order of the soak's round."""
+    """Return everything. ``seed``: of all generated examples and plans, and of the random order."""
+    order = f"--random-order-bucket=module --random-order-seed={seed}"
     seeds = f"--hypothesis-profile=seeded --faults-seed={seed} --faults-keep {kept / 'failed'}"
     return [
         LINT,
         (Job("tests", f"python -m pytest -n 4 -m '' {seeds} --durations=40"), Job("types", "mypy")),
         (Job("verify", "python -m reference verify --long"),),
         (Job("planted bugs", "python -m tests.mutants"),),
-        (Job("soak", f"python -m tests.soak --rounds 1 --seed {seed} --keep {kept / 'soak'} -n 4"),),
+        (Job("random order", f"python -m pytest -n 4 {order} {seeds}"),),
         (Job("nemesis", f"python -m tests.nemesis --seconds 600 --seed {seed} --keep {kept / 'nemesis'}"),),
         # Without the versions of this environment, which tox would hand on.
         (Job("lowest", "env -u PIP_CONSTRAINT python -m tox run -e lowest"),),
