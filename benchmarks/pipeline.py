@@ -5,8 +5,7 @@
 Ours is the tutorial, unchanged. *One process* trains the same ResNet50 on whole batches in one role with one thread.
 *Ideal* is the same micro-batches one after the other in one such role, divided by two processes, times (n + 1) / n:
 while the pipeline fills or drains, each of two equal shards has nothing to do in one of n + 1 turns.
-`benchmarks/timeline.py` draws when each shard computes. ``--published`` runs a program of its own beside them, in the
-same interleaved run.
+``--published`` runs a program of its own beside them, in the same interleaved run.
 """
 
 from __future__ import annotations
