@@ -134,19 +134,7 @@ class Setting:
             raise BenchmarkError(f"{way}: {len(rounds)} rounds were reported, wanted {self.case.steps - 1}")
         self.rounds[way].append(rounds)
         self.losses[way] = clock.losses
-        return self.rate(rounds)
-
-    def rate(self, rounds: Sequence[float]) -> float:
-        """Samples per second over rounds of these seconds."""
         return self.case.trainers * self.case.batch_size * len(rounds) / sum(rounds)
-
-    def without_last(self) -> dict[str, Any]:
-        """The same figures without the last round, in which ours records the final parameters, too, and DDP nothing."""
-        rates = {way: [self.rate(rounds[:-1]) for rounds in each] for way, each in self.rounds.items()}
-        return {
-            "samples_per_second": {way: measure.spread(each) for way, each in rates.items()},
-            "ours/": {"DDP": measure.ratios(rates["ours"], rates["DDP"])},
-        }
 
     def said(self, name: str) -> float:
         if name not in self.printed:
@@ -164,7 +152,6 @@ class Setting:
             "batch_size": case.batch_size,
             "samples_per_second": {name: measure.spread(each) for name, each in samples.items()},
             "ours/": {name: measure.ratios(samples["ours"], each) for name, each in samples.items() if name != "ours"},
-            "without_last_round": self.without_last(),
             "seconds_of_rounds": self.rounds,
             "loss_difference": loss_difference(self.losses["ours"], self.losses["DDP"]),
         }
@@ -194,11 +181,11 @@ def printed_rate(output: str, line: str) -> float:
     return float(found[1])
 
 
-def rows_of(result: Mapping[str, Any], figures: Mapping[str, Any]) -> list[list[str]]:
+def rows_of(result: Mapping[str, Any]) -> list[list[str]]:
     """One row per way; ours has no ratio to itself."""
     rows = []
-    for name, rates in figures["samples_per_second"].items():
-        ratio = figures["ours/"].get(name)
+    for name, rates in result["samples_per_second"].items():
+        ratio = result["ours/"].get(name)
         last = ["", "", ""] if ratio is None else measure.cells(ratio, 2)
         rows.append([name, str(result["trainers"]), str(result["batch_size"]), *measure.cells(rates, 1), *last])
     return rows
@@ -206,10 +193,7 @@ def rows_of(result: Mapping[str, Any], figures: Mapping[str, Any]) -> list[list[
 
 def show(results: Sequence[Mapping[str, Any]]) -> None:
     columns = ["trainers", "batch", "median", "min", "max", "ours / this", "min", "max"]
-    rows = [row for result in results for row in rows_of(result, result)]
-    print(measure.table(["samples per second", *columns], rows))
-    print("\nThe same without the last round, in which ours also records the final parameters:")
-    rows = [row for result in results for row in rows_of(result, result["without_last_round"])]
+    rows = [row for result in results for row in rows_of(result)]
     print(measure.table(["samples per second", *columns], rows))
     worst = max(result["loss_difference"] for result in results)
     verdict = "the same work" if worst <= LOSS_TOLERANCE else "NOT the same work"
