@@ -8,7 +8,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +88,7 @@ def nightly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     last = f"import os, sys; sys.exit(not os.path.exists({str(tmp_path / 'mended')!r}))"
     first = f"open({str(tmp_path / 'ran')!r}, 'a').write('.')"
     monkeypatch.setattr(tiers, "nightly", lambda seed, kept: [(python("first", first),), (python("last", last),)])
+    monkeypatch.setattr("reference.system.interrupts.listen", lambda: None)
     monkeypatch.setattr(tiers, "KEPT", tmp_path)
     monkeypatch.setattr(tiers, "NIGHTLY", tmp_path / "nightly.json")
     monkeypatch.setattr(tiers, "ROOT", tmp_path)
@@ -159,61 +159,24 @@ class TestNightly:
 MAIN = """
 import sys
 from pathlib import Path
-from tests.tiers.stages import Interrupted, Job, run
+from reference.system import interrupts
+from tests.tiers.stages import Job, run
 endless = "python -c 'import time; print(1, flush=True); time.sleep(1000)'"
+interrupts.listen()
 try:
     run([(Job("a", endless), Job("b", endless))], Path(sys.argv[1]), go_on=True, known={})
-except Interrupted:
-    sys.exit(130)
+except KeyboardInterrupt:
+    sys.exit(interrupts.STATUS)
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_ending_it_ends_all_commands(number: int, tmp_path: Path) -> None:
+def test_ending_it_ends_all_commands(tmp_path: Path) -> None:
     command = [sys.executable, "-u", "-c", MAIN, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert [process.stdout.readline() for _ in range(2)] == ["--- a, b\n", "1\n"]
         others = children_of(process.pid)
         assert len(others) == 2
-        process.send_signal(number)
+        process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 130
     assert left_after(others, 10) == set()
-
-
-SLOW_END = """
-import signal, sys, time
-from pathlib import Path
-place = Path(sys.argv[1])
-def end(*_):
-    (place / "ending").touch()
-    while not (place / "may end").exists():
-        time.sleep(0.01)
-    (place / "ended").touch()
-    sys.exit(0)
-signal.signal(signal.SIGTERM, end)
-print("begun", flush=True)
-time.sleep(100)
-"""
-
-
-def test_a_second_signal_cuts_no_end_short(tmp_path: Path) -> None:
-    """tox sends several."""
-    (tmp_path / "slow_end.py").write_text(SLOW_END)
-    words = ["python", str(tmp_path / "slow_end.py"), str(tmp_path)]
-    main = MAIN.replace('Job("a", endless), Job("b", endless)', f'Job("a", {shlex.join(words)!r}),')
-    command = [sys.executable, "-u", "-c", main, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert [process.stdout.readline() for _ in range(2)] == ["--- a\n", "begun\n"]
-        process.send_signal(signal.SIGINT)
-        due = time.monotonic() + 10
-        while not (tmp_path / "ending").exists():
-            assert time.monotonic() < due
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(0.5)
-        (tmp_path / "may end").touch()
-        assert process.wait(10) == 130
-    assert (tmp_path / "ended").exists()

@@ -17,8 +17,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from reference.system import interrupts
 from tests.tiers.changes import NIGHTLY, ROOT, changed, distance, git, tree, versions
-from tests.tiers.stages import Interrupted, Job, Stage, ended_well, report, run
+from tests.tiers.stages import Job, Stage, ended_well, report, run
 
 KEPT = ROOT / ".tiers"
 # CI begins to try planted bugs for so many seconds, with the start and the last ones three minutes; where a machine is
@@ -103,11 +104,12 @@ def main(arguments: Sequence[str]) -> int:
     tiers = {"ci": ci, "nightly": partial(nightly, seed, kept), "weekly": partial(weekly, seed)}
     stages = tiers[options.tier]()
     begun, known = time.monotonic(), ended_well(kept) if options.go_on else {}
+    interrupts.listen()
     try:
         ends = run(stages, kept, go_on=options.tier != "ci", known=known)
-    except Interrupted:
+    except KeyboardInterrupt:
         print(f"interrupted; the output is in {kept}", file=sys.stderr)
-        return 130
+        return interrupts.STATUS
     what = f"share {tree()[:12]}" if options.tier == "ci" else f"seed {seed}"
     minutes = (time.monotonic() - begun) / 60
     passed = report(f"{options.tier} of {(commit or 'no commit')[:12]}, {what}: {minutes:.1f} min", stages, ends)

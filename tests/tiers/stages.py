@@ -9,8 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -19,8 +19,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from reference.system import interrupts
+
 NICER = 10
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Seconds in which a command ends after a signal; then it is killed.
 GRACE = 30.0
 
@@ -52,30 +53,26 @@ class End:
     last_line: str
 
 
-class Interrupted(Exception):
-    """A signal asked this process to end."""
-
-
 def run(stages: Sequence[Stage], folder: Path, *, go_on: bool, known: Mapping[str, End]) -> dict[str, End]:
     """Run the stages one after the other; return how each job ended. ``folder`` keeps each one's output.
 
     ``go_on``: also after a stage that failed; ``known``: jobs that ended well before, and are not run again.
-    Raises Interrupted, when all that was started has ended.
+    If a signal interrupts it (`interrupts.listen`), all that was started has ended.
     """
     ends = dict(known)
     folder.mkdir(parents=True, exist_ok=True)
-    with _signals_noted() as signals:
-        for stage in stages:
-            todo = [job for job in stage if job.name not in ends]
-            for name, end in _at_once(todo, folder, signals) if todo else ():
-                ends[name] = end
-                _remember(folder, ends)
-            if not go_on and any(ends[job.name].status != 0 for job in stage):
-                break
+    for stage in stages:
+        if todo := [job for job in stage if job.name not in ends]:
+            with closing(_at_once(todo, folder)) as ended:
+                for name, end in ended:
+                    ends[name] = end
+                    _remember(folder, ends)
+        if not go_on and any(ends[job.name].status != 0 for job in stage):
+            break
     return ends
 
 
-def _at_once(jobs: Sequence[Job], folder: Path, signals: Sequence[int]) -> Iterator[tuple[str, End]]:
+def _at_once(jobs: Sequence[Job], folder: Path) -> Generator[tuple[str, End], None, None]:
     logs = [folder / f"{job.name}.log" for job in jobs]
     with _all_started(jobs, logs) as started:
         begun = time.monotonic()
@@ -83,8 +80,6 @@ def _at_once(jobs: Sequence[Job], folder: Path, signals: Sequence[int]) -> Itera
         waiting = dict(zip(jobs, started, strict=True))
         shown = 0
         while waiting:
-            if signals:
-                raise Interrupted
             shown = _show(logs[0], shown)
             for job, process in list(waiting.items()):
                 seconds = time.monotonic() - begun
@@ -105,43 +100,36 @@ def _all_started(jobs: Sequence[Job], logs: Sequence[Path]) -> Iterator[list[sub
     started: list[subprocess.Popen[bytes]] = []
     try:
         for number, (job, log) in enumerate(zip(jobs, logs, strict=True)):
-            with log.open("wb") as output:
+            with log.open("wb") as output, interrupts.held():
                 process = subprocess.Popen(
                     job.words,
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
-                    preexec_fn=partial(os.nice, NICER if number else 0),
+                    preexec_fn=partial(_begin, NICER if number else 0),
                 )
-            started.append(process)
+                started.append(process)
         yield started
     finally:
         _end(started)
 
 
+def _begin(nicer: int) -> None:
+    os.nice(nicer)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupts.SIGNALS)
+
+
 def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    for process in processes:
-        process.terminate()
-    for process in processes:
-        try:
-            process.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-@contextmanager
-def _signals_noted() -> Iterator[Sequence[int]]:
-    """Yield the signals that come. They interrupt nothing, neither the start of a command nor its end."""
-    came: list[int] = []
-    # `nohup` ignores SIGHUP, and a shell ignores Ctrl-C for a background command: they stay ignored.
-    heeded = [each for each in _ENDING if signal.getsignal(each) is not signal.SIG_IGN]
-    before = {each: signal.signal(each, lambda number, _: came.append(number)) for each in heeded}
-    try:
-        yield came
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    """End processes. A further signal does not cut their end short."""
+    with interrupts.held():
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            try:
+                process.wait(GRACE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 def _show(log: Path, shown: int) -> int:
