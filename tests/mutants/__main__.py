@@ -18,10 +18,9 @@ from faults.cli.progress_bar import seconds_left
 from reference.system import interrupts
 from tests.mutants.catalog import MUTANTS
 from tests.mutants.checkout import NoCheckout
-from tests.mutants.gate import WORKERS, Result, Unhealthy, control, trials, unproven
+from tests.mutants.gate import WORKERS, Result, Unhealthy, control, trials
 from tests.mutants.mutant import Mutant
 from tests.mutants.nearest import nearest
-from tests.mutants.promises import PROMISES
 
 ROOT = Path(__file__).parents[2]
 # Seconds for which trials begin in any case.
@@ -59,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
         _try(chosen, results, seconds)
     except (Unhealthy, NoCheckout) as error:
         if len(results) == len(chosen):  # the healthy code of later trials was not that of the first one
-            _report(chosen, results, whole=False)
+            _report(chosen, results)
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -71,7 +70,7 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     if len(tried) < len(chosen):
         _say(f"{len(chosen) - len(tried)} mutants were not tried within {seconds:.0f} s")
-    return _report([each for each in chosen if each in tried], results, whole=len(tried) == len(MUTANTS))
+    return _report([each for each in chosen if each in tried], results)
 
 
 def _try(chosen: Sequence[Mutant], results: list[Result], seconds: float) -> None:
@@ -86,7 +85,7 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _report(chosen: Sequence[Mutant], results: Sequence[Result], *, whole: bool) -> int:
+def _report(chosen: Sequence[Mutant], results: Sequence[Result]) -> int:
     """Print the table and the failures; return the exit status."""
     console = Console(width=None if sys.stdout.isatty() else 170)
     console.print(_table(chosen, results))
@@ -96,23 +95,20 @@ def _report(chosen: Sequence[Mutant], results: Sequence[Result], *, whole: bool)
         print(f"{trial.verdict.upper()}: {mutant.name} ({models[mutant.name]}): {', '.join(mutant.killers)}")
         if trial.verdict != "survived":
             print(trial.said[-2000:])
-    idle = unproven(PROMISES, results) if whole else []
-    for name in idle:
-        print(f"KILLS NONE: {name}")
-    print(f"{len(results) - len(bad)} of {len(chosen)} mutants killed, {len(idle)} promises killed none")
-    return 1 if bad or idle else 0
+    print(f"{len(results) - len(bad)} of {len(chosen)} mutants killed")
+    return 1 if bad else 0
 
 
 def _table(chosen: Sequence[Mutant], results: Sequence[Result]) -> Table:
     table = Table(title=f"{len(chosen)} mutants")  # names of tests have brackets, which are no markup
-    for column in ("mutant", "in", "killed by", "checks that failed"):
+    for column in ("mutant", "in", "killed by"):
         table.add_column(column, overflow="fold")
     table.add_column("seconds", justify="right")
     found = {result.mutant.name: result.trial for result in results}
     for mutant in chosen:
         trial = found[mutant.name]
         killer = trial.failed[0].removeprefix("tests/") if trial.verdict == "killed" else trial.verdict.upper()
-        table.add_row(mutant.name, mutant.file, escape(killer), " ".join(trial.checks), f"{trial.seconds:.1f}")
+        table.add_row(mutant.name, mutant.file, escape(killer), f"{trial.seconds:.1f}")
     return table
 
 

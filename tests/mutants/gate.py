@@ -1,4 +1,4 @@
-"""The gate: the healthy code passes, every mutant is killed by a test, and every promise has killed one."""
+"""The gate: the healthy code passes, and every mutant is killed by a test."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import os
 import queue
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -180,17 +180,3 @@ def _on_copy(
     if mutant is not None and trial.hung and not mutant.hangs:  # a slow machine could cause that, too
         return replace(trial, verdict="broken", said=f"a test hung, which is not expected\n{trial.said}")
     return trial
-
-
-@dataclass(frozen=True)
-class Promise:
-    """A property that must always hold. ``broken_in``: whether a trial shows that it failed."""
-
-    name: str
-    broken_in: Callable[[Trial], bool]
-
-
-def unproven(promises: Iterable[Promise], results: Sequence[Result]) -> list[str]:
-    """The promises that have killed no mutant."""
-    killed = [result.trial for result in results if result.killed]
-    return [promise.name for promise in promises if not any(promise.broken_in(trial) for trial in killed)]

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
-import tarfile
 from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
+from tests.mutants.catalog import read
 from tests.mutants.mutant import Mutant
 from tests.tiers.changes import OF_ALL, changed, distance, git, passed, tree
 
@@ -33,23 +29,16 @@ def _steps(mutant: Mutant, differ: frozenset[str]) -> float:
     1 for its killers'; infinite if none leads there."""
     if any(file in differ for file, _, _ in mutant.places):
         return 0
-    if any(file.startswith("tests/mutants/") for file in differ) and repr(mutant) not in mutants_before():
+    if any(file.startswith("tests/mutants/") for file in differ) and mutant not in mutants_before():
         return 0
     steps = distance([killer.partition("::")[0] for killer in mutant.killers], differ)
     return math.inf if steps is None else steps + 1
 
 
-_TELL = "from tests.mutants.catalog import MUTANTS; print(*map(repr, MUTANTS), sep='\\n')"
-
-
 @cache
-def mutants_before() -> frozenset[str]:
-    """Return the mutants of the commit at which all were killed, as texts; none where they cannot be had."""
-    with TemporaryDirectory() as folder:
-        archive = Path(folder, "mutants.tar")
-        if git("archive", "-o", str(archive), passed()["commit"], "tests/__init__.py", "tests/mutants") is None:
-            return frozenset()
-        with tarfile.open(archive) as packed:
-            packed.extractall(folder, filter="data")
-        told = subprocess.run([sys.executable, "-c", _TELL], cwd=folder, capture_output=True, text=True, timeout=60)
-    return frozenset(told.stdout.splitlines())
+def mutants_before() -> frozenset[Mutant]:
+    """Return the mutants of the commit at which all were killed; none where they cannot be had."""
+    commit = passed()["commit"]
+    files = git("ls-tree", "--name-only", commit, "tests/mutants/bugs/") or ""
+    texts = (git("show", f"{commit}:{file}") or "" for file in files.splitlines())
+    return frozenset(mutant for text in texts if text for mutant in read(text))

@@ -39,8 +39,6 @@ HEALTHY = Extent(stop=False, test=150, run=2400)
 EVERY_FAILURE = Extent(stop=False, test=20, run=150, begin=60)
 SAMPLED = Extent(stop=True, test=60, run=150, begin=60)
 
-# How a failing test shows a rule of faults/judge/rules.py that does not hold.
-_CHECK = re.compile(r"\b(?:FAIL|unknown) +(\w+): ")
 # How pytest-timeout fails a test.
 _HUNG = re.compile(r"Timeout \(?>\d")
 # How it ends a run in which no further test may begin.
@@ -52,15 +50,13 @@ class Trial:
     """``verdict``: 'killed' (a test failed), 'survived' (all passed), 'broken' (the tests do not start, or end with
     neither) or 'overdue' (they do not end).
 
-    ``failed``, ``passed`` and ``skipped``: node ids. ``checks``: the names of the checks that a failing test has shown;
-    ``hung``: whether it failed because it did not end.
+    ``failed``, ``passed`` and ``skipped``: node ids. ``hung``: whether a test failed because it did not end.
     """
 
     verdict: str
     failed: tuple[str, ...] = ()
     passed: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
-    checks: tuple[str, ...] = ()
     hung: bool = False
     seconds: float = 0.0
     said: str = ""
@@ -185,8 +181,8 @@ def tried(preforked: PreforkedPytest, place: Path, tests: Sequence[str], extent:
     verdict = {0: "survived", 1: "killed" if found.failed else "broken"}.get(status, "broken")
     if status == 1 and not found.failed and _OVER in said:  # the time for all tests, which fails the run
         verdict = "survived"
-    checks, hung = tuple(dict.fromkeys(_CHECK.findall(found.shown))), bool(_HUNG.search(found.shown))
-    return Trial(verdict, found.failed, found.passed, found.skipped, checks, hung, seconds, said)
+    hung = bool(_HUNG.search(found.shown))
+    return Trial(verdict, found.failed, found.passed, found.skipped, hung, seconds, said)
 
 
 def _arguments(place: Path, tests: Sequence[str], report: Path, extent: Extent) -> list[str]:
