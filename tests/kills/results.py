@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -59,14 +59,13 @@ def add(path: Path, tried: Tried) -> None:
         file.write(json.dumps(asdict(tried)) + "\n")
 
 
-def score(results: Iterable[Tried], equivalent: Collection[str] = ()) -> dict[str, tuple[int, int]]:
-    """Return for each room, and for all, how many bugs were noticed and how many could be."""
+def score(results: Iterable[Tried]) -> dict[str, tuple[int, int]]:
+    """Return for each room, and for all, how many bugs were noticed, of how many."""
     counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     for each in results:
-        if each.noticed or each.name not in equivalent:
-            for room in (str(Path(each.places[0][0]).parent), "all"):
-                counts[room][0] += each.noticed
-                counts[room][1] += 1
+        for room in (str(Path(each.places[0][0]).parent), "all"):
+            counts[room][0] += each.noticed
+            counts[room][1] += 1
     return {
         room: (killed, every) for room, (killed, every) in sorted(counts.items(), key=lambda item: item[0] == "all")
     }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.retries import ENDING, EXAMPLES, FAULTS, HEALTHY, LATER, ONCE, TWICE, run, verdict_of
+from tests.support.retries import ENDING, FAULTS, HEALTHY, LATER, ONCE, TWICE, run, verdict_of
 
 # What the customer prints if each payment counts once, 1, 1 + 10, 1 + 10 + 100; and the bank at its end.
 ANSWERS = ["paid 1, the balance is 1", "paid 10, the balance is 11", "paid 100, the balance is 111"]
@@ -57,8 +57,3 @@ def test_without_numbers_a_payment_counts_once_if_it_executed_once(
     found, judgement = run("naive", injection, tmp_path)
     expected = verdict_of(injection), ANSWERS[:1] if injection in ENDING else RIGHT
     assert (judgement.verdict, said(capfd)) == expected, f"{judgement}\n{found.timeline}"
-
-
-@pytest.mark.parametrize("program", ["naive", "once", "layers"])
-def test_each_program_can_be_read_at_once(program: str) -> None:
-    assert len((EXAMPLES / f"{program}.py").read_text().splitlines()) < 100

@@ -140,16 +140,6 @@ class TestChanges:
             (frozenset({"conftest.py"}), "", True),
             (frozenset({"faults/hook.py", "README.md"}), "", False),
         ],
-        ids=[
-            "unknown",
-            "nothing",
-            "another-torch",
-            "a-test",
-            "its-roles",
-            "its-program",
-            "what-all-use",
-            "other-files",
-        ],
     )
     def test_a_folder_of_tests_has_changed_with_what_they_consist_of(
         self, differ: frozenset[str] | None, version: str, may: bool, monkeypatch: pytest.MonkeyPatch
