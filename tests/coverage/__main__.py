@@ -1,9 +1,12 @@
 """Measure which tests reach which line, and ask what was measured.
 
     python -m tests.coverage run [ARGUMENTS OF PYTEST]   run tests; adds to earlier runs of the same sources
-    python -m tests.coverage rooms                       each room's statements and branches, and the share reached
-    python -m tests.coverage missing [FOLDER OR FILE]    lines and branches that no test reaches
+    python -m tests.coverage rooms                       each room's statements, ways past them, and the share reached
+    python -m tests.coverage missing [FOLDER OR FILE]    the statements and ways that no test reaches
     python -m tests.coverage contexts FILE:LINE          the tests that reach a line
+
+A way past a statement: an `if` or a loop without `else` whose condition is false, or which ends by itself. Every other
+branch begins with a statement of its own.
 
 Not measured: what TorchScript executes, an installed copy of the packages, and processes whose environment a test
 replaces altogether. Tests that other commands run in this checkout meanwhile are slower, and are not measured.
@@ -51,29 +54,27 @@ def run(arguments: Sequence[str], file: Path, root: Path, measured: Sequence[str
             record.save(file)
 
 
-def rooms(record: Record, root: Path, file: Path) -> None:
-    sums: defaultdict[str, list[int]] = defaultdict(lambda: [0] * 4)
-    for name, found in record.report(root, file.parent).items():
-        figures = ("num_statements", "covered_lines", "num_branches", "covered_branches")
+def rooms(record: Record) -> None:
+    sums: defaultdict[str, list[int]] = defaultdict(lambda: [0] * 3)
+    for name, lines in record.reached().items():
+        ways = sum(line < 0 for line in lines)
         for room in (str(Path(name).parent), "all"):
-            sums[room] = [old + found["summary"][each] for old, each in zip(sums[room], figures, strict=True)]
-    print(f"{'room':<32}{'statements':>11}{'branches':>10}{'reached':>10}")
-    for room, (statements, reached, branches, taken) in sorted(sums.items(), key=lambda item: (item[0] == "all", item)):
-        share = 100 * (reached + taken) / max(statements + branches, 1)
-        print(f"{room:<32}{statements:>11}{branches:>10}{share:>8.1f} %")
+            new = (len(lines) - ways, ways, sum(lines.values()))
+            sums[room] = [old + each for old, each in zip(sums[room], new, strict=True)]
+    print(f"{'room':<32}{'statements':>11}{'ways past':>10}{'reached':>10}")
+    for room, (statements, ways, reached) in sorted(sums.items(), key=lambda item: (item[0] == "all", item)):
+        print(f"{room:<32}{statements:>11}{ways:>10}{100 * reached / (statements + ways):>8.1f} %")
 
 
-def missing(record: Record, root: Path, file: Path, below: str) -> None:
-    for name, found in record.report(root, file.parent).items():
+def missing(record: Record, root: Path, below: str) -> None:
+    for name, lines in record.reached().items():
         if not name.startswith(below):
             continue
         text = (root / name).read_text().splitlines()
-        lines = dict.fromkeys(found["missing_lines"], "")
-        for start, end in found["missing_branches"]:
-            if start not in lines:
-                lines[start] = f"   # never goes on {f'to line {end}' if end > 0 else 'to the end'}"
-        for line, note in sorted(lines.items()):
-            print(f"{name}:{line}: {text[line - 1].strip()}{note}")
+        for line in sorted(lines, key=abs):
+            if not lines[line] and (line > 0 or lines[-line]):
+                note = "" if line > 0 else "   # no way past it"
+                print(f"{name}:{abs(line)}: {text[abs(line) - 1].strip()}{note}")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -93,9 +94,9 @@ def main(arguments: Sequence[str]) -> int:
             parser.error("another run measures these files")
     record = Record.load(known.record)
     if known.command == "rooms":
-        rooms(record, root, known.record)
+        rooms(record)
     elif known.command == "missing":
-        missing(record, root, known.record, *rest or [""])
+        missing(record, root, *rest or [""])
     else:
         name, _, line = rest[0].rpartition(":")
         at, tests = record.covering(name, int(line))

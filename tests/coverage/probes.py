@@ -59,13 +59,13 @@ class Probes:
     def __init__(self, root: Path, sources: Sequence[Path]) -> None:
         self.root = root
         self.texts = {path.relative_to(root).as_posix(): path.read_bytes() for path in sources}
-        self.digest = hashlib.sha256(repr(sorted(self.texts.items())).encode()).hexdigest()
-        self.name = f"__hits_{self.digest[:8]}__"
+        self.name = f"__hits_{_digest(sorted(self.texts.items()))[:8]}__"
         self.all: list[Probe] = []
         self._trees = {file: ast.parse(text) for file, text in self.texts.items()}
         for file, tree in self._trees.items():
             for node in ast.walk(tree):
                 self._add(file, node)
+        self.digest = _digest([self.name, *self.all])
         for file, tree in self._trees.items():
             self._begin(file, tree)
 
@@ -80,8 +80,7 @@ class Probes:
             if isinstance(found, list):
                 first = _first(found)
                 new = [each for old in found[first:] for each in (*self._before(file, old), old)]
-                early = [self._probe(file, each, each.lineno) for each in found[:first]]
-                setattr(node, block, [*found[:first], *early, *new])
+                setattr(node, block, [*found[:first], *new])
 
     def _before(self, file: str, statement: ast.stmt) -> list[ast.stmt]:
         if hasattr(statement, "probe"):
@@ -147,6 +146,10 @@ class Probes:
         header = struct.pack("<III", 0, int(state.st_mtime) & 0xFFFFFFFF, state.st_size & 0xFFFFFFFF)
         code = compile(self._trees[file], path, "exec", dont_inherit=True)
         return importlib.util.MAGIC_NUMBER + header + marshal.dumps(code)
+
+
+def _digest(content: Sequence[object]) -> str:
+    return hashlib.sha256(repr(content).encode()).hexdigest()
 
 
 def _first(block: Sequence[ast.stmt]) -> int:

@@ -1,21 +1,16 @@
-"""What was measured: for each test the probes that it has hit; and what coverage.py makes of it."""
+"""What was measured: for each test the probes that it has hit."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 from base64 import b85decode
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
 from zlib import decompress
 
 import numpy as np
 import numpy.typing as npt
-from coverage import Coverage, CoverageData
-from coverage.python import PythonFileReporter
 
 from tests.coverage.probes import NO_TEST, Probe
 
@@ -76,35 +71,10 @@ class Record:
     def _named(self, rows: npt.NDArray[np.bool_]) -> list[str]:
         return [self.tests[row] for row in np.flatnonzero(rows) if self.tests[row] != NO_TEST]
 
-    def report(self, root: Path, folder: Path) -> dict[str, Any]:
-        """Return coverage.py's figures by file. Leave them in ``folder``, with the data for coverage.py's reports."""
-        hits: dict[str, dict[int, bool]] = {}
-        reached_at = set(np.flatnonzero(self.hits.any(axis=0)).tolist())
+    def reached(self) -> dict[str, dict[int, bool]]:
+        """Return by file whether any process has hit each of its probes, by the probe's line."""
+        found: defaultdict[str, dict[int, bool]] = defaultdict(dict)
+        reached = np.any(self.hits, axis=0)
         for number, (file, line) in enumerate(self.probes):
-            hits.setdefault(str(root / file), {})[line] = number in reached_at
-        reached = CoverageData(str(folder / ".coverage"))
-        reached.erase()
-        coverage = Coverage(data_file=str(folder / ".coverage"), branch=True, config_file=False)
-        for file, lines in hits.items():
-            entered = [(-1, line) for line in lines if line > 0 and lines[line]]
-            reached.add_arcs({file: [*entered, *_branches(lines, PythonFileReporter(file, coverage).arcs())]})
-        reached.touch_files(hits)  # those of which nothing was reached, too
-        coverage.load()
-        figures = folder / "coverage.json"
-        with contextlib.chdir(root):  # names are relative to it
-            coverage.json_report(outfile=str(figures))
-        found: dict[str, Any] = json.loads(figures.read_text())["files"]
-        return found
-
-
-def _branches(lines: Mapping[int, bool], possible: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Choose the possible steps from a line to another one that were taken.
-
-    A branch begins with a statement that is not reached from elsewhere, or is the way out of an `if` or a loop without
-    `else`, which has a probe. Other steps count as taken when both lines were reached.
-    """
-    inside = dict(pairwise(sorted(line for line in lines if line > 0)))
-    for start, end in possible:
-        leaves = -start in lines and end != inside.get(start)
-        if lines.get(start) and (lines[-start] if leaves else lines.get(end, end < 0)):
-            yield start, end
+            found[file][line] = bool(reached[number])
+        return dict(found)
