@@ -6,7 +6,9 @@ import copyreg
 import math
 import os
 import pickle
+import signal
 import struct
+import subprocess
 from collections.abc import Callable
 from itertools import pairwise
 from multiprocessing import Pipe
@@ -22,7 +24,7 @@ from reference.outcome import Raised, Returned
 from reference.rpc_basics import Case
 from reference.trace import Trace
 from reference.world import link
-from reference.world.link import Messages, first_frame
+from reference.world.link import Link, Messages, first_frame
 
 
 def framed(frame: bytes) -> bytes:
@@ -280,3 +282,15 @@ def test_arrays_are_sent_as_they_are() -> None:
     arrived = link.loads(link.dumps(array))
     assert arrived.dtype == np.dtype(np.int16)
     assert arrived.tolist() == [0, 2]
+
+
+def test_a_role_whose_launcher_has_ended_dies_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The launcher was killed after it had asked for this role."""
+    launcher = subprocess.Popen(["true"])
+    launcher.wait()
+    killed = list[tuple[int, int]]()
+    monkeypatch.setattr(os, "killpg", lambda group, number: killed.append((group, number)))
+    ours, theirs = Pipe()
+    with ours, theirs:
+        Link(ours, launcher.pid)
+    assert killed == [(0, signal.SIGKILL)]
