@@ -234,17 +234,9 @@ def test_the_example_of_what_fired(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_the_example_of_pairs(tmp_path: Path) -> None:
-    """And which runs there are, with the plan that is wrong."""
+    """And the plan that is wrong."""
     command, counts, plan = blocks("docs/commands.md", after="\n### Two faults at once\n", before="\n## ")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     command_says(tmp_path, f"{command.rstrip()} ".replace("--pairs", "--pairs --json report.json"), counts, 1)
     runs = json.loads((tmp_path / "report.json").read_text())["runs"]
     assert {run["plan"]: run["verdict"] for run in runs}[plan.rstrip()] == "wrong"
-    found = [([each["occurrence"] for each in run.get("pair", [run.get("cell")])], run["verdict"]) for run in runs]
-    assert found == [
-        (["first"], "equal"),
-        (["last"], "equal"),
-        (["first", "next"], "wrong"),
-        (["last", "next"], "wrong"),
-        (["first", "last"], "equal"),
-    ]
