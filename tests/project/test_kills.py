@@ -15,7 +15,7 @@ from tests.kills import __main__ as command
 from tests.kills import reaching
 from tests.kills.operators import bugs_of, drawn
 from tests.kills.reaching import nearest, seconds_of
-from tests.kills.results import Tried, add, load, score, spare
+from tests.kills.results import Tried, add, load, score, spare, unguarded
 from tests.mutants import gate
 
 # Each piece of a program, and what the operators make of it.
@@ -141,6 +141,16 @@ def test_a_test_is_spare_if_others_show_all_that_it_shows() -> None:
     assert list(spare([], record([[1, 1, 0], [0, 1, 1], [1, 1, 1], [1, 1, 1]]), seconds)) == [long, short, only]
 
 
+def test_a_line_is_unguarded_if_every_bug_of_it_survived() -> None:
+    results = [
+        tried("a", "survived", line=1),
+        tried("b", "killed", "t", line=1),
+        tried("c", "survived", line=2),
+        tried("d", "unreached", line=3),
+    ]
+    assert unguarded(results) == {"reference/rpc/a.py": [2, 3]}
+
+
 SOURCE = """
 def add(a, b):
     return a + b
@@ -192,6 +202,8 @@ def test_a_sample_is_tried_once_and_told(
     said = capsys.readouterr().out
     assert "shop/sums.py:3: survived: arithmetic: + -> -\n" in said
     assert said.splitlines()[-1].split() == ["all", "1", "of", "5", "20.0", "%"]
+    assert command.main(["unguarded"]) == 0
+    assert capsys.readouterr().out == "shop/sums.py: 7\n"
     (tmp_path / "shop/sums.py").write_text(SOURCE.replace("2", "4"))
     with pytest.raises(SystemExit):
         command.main(["score"])
