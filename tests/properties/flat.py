@@ -13,8 +13,8 @@ import numpy as np
 
 from reference import batch_parameter_server, dist_autograd, parameter_server, pipeline
 from reference.trace import Trace
-from tests.support.numpy_draws import Array
 
+Array = np.ndarray[Any, Any]
 Factor = tuple[str, Array]  # the letters of its dimensions, as in `einsum`
 Named = dict[str, Array]
 
