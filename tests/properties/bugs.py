@@ -228,14 +228,3 @@ REORDERED = [
     ("sharded_parameter_server", add_in_order_of_arrival),
     ("parameter_server", record_another_order),
 ]
-
-
-def apply_again(role: str) -> None:
-    """The server applies an update again if it arrives twice."""
-    right = single.WorkerCalls.count
-
-    def wrong(self: Any, kind: int, worker: str, number: int) -> bool:
-        right(self, kind, worker, number)
-        return True
-
-    single.WorkerCalls.count = wrong

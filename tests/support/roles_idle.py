@@ -4,7 +4,6 @@ it."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch.distributed.rpc as rpc
@@ -28,15 +27,3 @@ def prepare(role: str, then: Callable[[str], object] | None = None) -> None:
 def activate(folder: str, role: str) -> None:
     """Put a plan to work in this process."""
     hook.activate(folder, role)
-
-
-@dataclass(frozen=True)
-class Planted:
-    """A role that plants a bug in its own process before it begins."""
-
-    bug: Callable[[str], None]
-    role: Callable[[], object]
-
-    def __call__(self) -> object:
-        self.bug("")
-        return self.role()
