@@ -1,4 +1,4 @@
-"""The batch-updating parameter server: its twin in every order of arrival, and trainers that fail."""
+"""The batch-updating parameter server: its twin, its reports, and trainers that fail."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import itertools
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 import torch
 import torch.distributed.rpc as rpc
-from torch import nn
 from torch.distributed.rpc import RRef
 
 from reference.batch_parameter_server import (
@@ -24,76 +22,16 @@ from reference.batch_parameter_server import (
     initial_model,
     roles,
     run_ps,
-    train_locally,
     trainer_names,
 )
 from reference.outcome import Outcome, Raised, RoleFailed
-from reference.trace import Trace, compare
-from reference.verify.verify import twins_for
-from reference.world import World, launch
-from tests.support import arrivals
-from tests.support.runs import against_twin, end_of, launch_and_wait, rounding_bound, run, run_in
+from reference.world import launch
+from tests.support.runs import against_twin, end_of, launch_and_wait, run
 
 SMALL = Case(
     model="convnet", trainers=3, steps=3, batch_size=4, image_w=8, image_h=8, num_classes=5, lr=0.1, timeout=20
 )
-EXACT = replace(
-    SMALL, model="mlp", trainers=4, lr=0.125, momentum=0.5, dtype="float64", arithmetic="exact", image_w=4, image_h=4
-)
-ORDERS = list(itertools.permutations(trainer_names(SMALL)))
 FAILED = f"{RoundFailed.__module__}.RoundFailed"
-
-
-@pytest.fixture(scope="module")
-def orderly() -> Iterator[World]:
-    """One world of three trainers whose reports can be put in order."""
-    with launch(["ps", *trainer_names(SMALL)], before=arrivals.install, deadline=150) as world:
-        yield world
-
-
-def run_ordered(world: World, case: Case, order: tuple[str, ...]) -> Trace:
-    world.call("ps", arrivals.set_order, order)
-    return run_in(world, case)
-
-
-class TestOrders:
-    """All six orders of arrival of three trainers."""
-
-    @pytest.mark.parametrize("order", ORDERS)
-    def test_rank_gives_the_bits_of_a_twin_that_knows_no_order(self, orderly: World, order: tuple[str, ...]) -> None:
-        assert compare(run_ordered(orderly, SMALL, order), train_locally(SMALL)).equal
-
-    @pytest.mark.parametrize("order", ORDERS)
-    def test_arrival_gives_the_bits_of_its_replay(self, orderly: World, order: tuple[str, ...]) -> None:
-        trace = run_ordered(orderly, replace(SMALL, accumulation="arrival"), order)
-        came = [trainer_names(SMALL).index(trainer) for trainer in order]
-        assert [trace.tensors[f"{step:04d}/arrivals"].tolist() for step in range(3)] == [came] * 3
-        assert against_twin(trace).equal
-
-    def test_the_order_of_arrival_does_decide_bits(self, orderly: World) -> None:
-        """Otherwise the tests above could not fail."""
-        case = replace(SMALL, accumulation="arrival")
-        traces = [run_ordered(orderly, case, order) for order in ORDERS]
-        gradients = {tuple(trace.tensors["0000/gradient/5.weight"].flatten().tolist()) for trace in traces}
-        assert len(gradients) > 1
-
-
-@pytest.mark.parametrize("accumulation", ["rank", "arrival"])
-def test_exact_cases_equal_their_twins(accumulation: str) -> None:
-    trace = run(replace(EXACT, accumulation=accumulation))
-    assert against_twin(trace).equal
-
-
-def test_exact_in_whatever_order_of_arrival() -> None:
-    """Four trainers, four orders: the parameters of all are those of the sum in rank order."""
-    names = trainer_names(EXACT)
-    wanted = train_locally(EXACT).tensors
-    with launch(["ps", *names], before=arrivals.install) as world:
-        for turn in range(4):
-            order = (*names[turn:], *names[:turn])
-            tensors = run_ordered(world, replace(EXACT, accumulation="arrival"), order).tensors
-            for name, tensor in wanted.items():
-                assert torch.equal(tensors[name], tensor), name
 
 
 @pytest.mark.parametrize("model", ["mlp", "convnet"])
@@ -102,39 +40,6 @@ def test_exact_in_whatever_order_of_arrival() -> None:
 def test_equals_its_twin(model: str, trainers: int, dtype: str) -> None:
     trace = run(replace(SMALL, model=model, trainers=trainers, dtype=dtype))
     assert against_twin(trace).equal
-
-
-def plain_training(case: Case) -> nn.Module:
-    """An independent program: the mean of the trainers' losses, one backward pass, torch's plain SGD."""
-    model = initial_model(case)
-    optimizer = torch.optim.SGD(model.parameters(), lr=case.lr, momentum=case.momentum, fused=False, foreach=False)
-    trainers = [Trainer(case, name) for name in trainer_names(case)]
-    for batches in zip(*(trainer.get_next_batch() for trainer in trainers), strict=True):
-        optimizer.zero_grad()
-        losses = [trainer.loss_fn(model(x), y) for trainer, (x, y) in zip(trainers, batches, strict=True)]
-        (sum(losses) / case.trainers).backward()  # type: ignore[union-attr]
-        optimizer.step()
-    return model
-
-
-def test_exact_case_is_plain_training_on_the_mean_loss() -> None:
-    tensors = run(EXACT).tensors
-    for name, parameter in plain_training(EXACT).named_parameters():
-        assert torch.equal(tensors[f"{EXACT.steps - 1:04d}/parameter/{name}"], parameter), name
-
-
-def plain_trace(case: Case, replay: Trace | None = None) -> Trace:
-    """The trace of plain training."""
-    last = f"{case.steps - 1:04d}/parameter"
-    return Trace(case, {f"{last}/{name}": p.detach() for name, p in plain_training(case).named_parameters()})
-
-
-def test_natural_case_is_plain_training_up_to_rounding() -> None:
-    """Compare with the plain program in float64; in float32 and several orders it shows what rounding does."""
-    plain, ours = plain_trace(SMALL), run(SMALL)
-    mine = Trace(SMALL, {name: ours.tensors[name] for name in plain.tensors})
-    bound = rounding_bound(mine, *twins_for(plain, mine, plain_trace))
-    assert bound.holds, bound.worst
 
 
 @pytest.mark.long

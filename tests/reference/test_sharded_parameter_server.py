@@ -78,42 +78,6 @@ def test_training_lowers_the_loss() -> None:
     assert losses[-1] < losses[0] * 0.8
 
 
-@dataclass(frozen=True)
-class Planted:
-    """A ``before``: one of the mistakes that a sharded server can make."""
-
-    bug: str
-
-    def __call__(self, role: str) -> None:
-        trainer, shard = Trainer.__dict__, ParameterServerShard.__dict__
-        load, init, recorded = trainer["load"], shard["__init__"], shard["recorded"]
-
-        def without_last(self_: Trainer, replies: Any) -> None:
-            kept = self_.model.state_dict()[self_.parts[-1][0]].clone()
-            load(self_, replies)
-            self_.model.state_dict()[self_.parts[-1][0]].copy_(kept)
-
-        def own_seed(self_: ParameterServerShard, case: Case, index: int) -> None:
-            init(self_, replace(case, seed=case.seed + index), index)
-
-        def lossy(self_: ParameterServerShard) -> dict[str, torch.Tensor]:
-            tensors = recorded(self_)
-            del tensors[next(name for name in tensors if "gradient" in name)]
-            return dict(tensors)
-
-        if self.bug == "stale shard":
-            Trainer.load = without_last  # type: ignore[method-assign, assignment]
-        elif self.bug == "another seed":
-            ParameterServerShard.__init__ = own_seed  # type: ignore[method-assign, assignment]
-        elif self.bug == "trace not whole":
-            ParameterServerShard.recorded = lossy  # type: ignore[method-assign, assignment]
-
-
-@pytest.mark.parametrize("bug", ["stale shard", "another seed", "trace not whole"])
-def test_the_comparison_sees_planted_bugs(bug: str) -> None:
-    assert same(run(SMALL, before=Planted(bug)), run(unsharded(SMALL))) != []
-
-
 def test_only_the_first_server_returns_a_trace() -> None:
     with launch(roles(SMALL)) as world:
         outcomes = world.wait()
