@@ -1,4 +1,4 @@
-"""CartPole for both agents: returns, actions from draws, usable environments, and the learning curve."""
+"""CartPole for both agents: returns, actions from draws, usable environments, and the goal."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
-import torch
 
 from reference.trace import Trace, TraceError
 from reference.trace.case import text_field
 from reference.trace.trace import Recorder
 from reference.training.cartpole import (
-    HIDDEN,
-    ObserverRng,
     discounted,
     environment_seed,
     goal,
@@ -52,43 +49,11 @@ def test_a_draw_chooses_the_action_by_cumulated_probabilities(
     assert pick(probabilities, uniform) == action
 
 
-def test_actions_come_as_often_as_their_probabilities_say() -> None:
-    uniforms = ObserverRng(0, "observer1", 0.0, torch.float32).episode(20000).uniforms
-    counts = torch.bincount(torch.tensor([pick([0.2, 0.5, 0.3], u) for u in uniforms.tolist()]))
-    wanted = torch.tensor([0.2, 0.5, 0.3])
-    deviation = (wanted * (1 - wanted) / 20000).sqrt()
-    assert bool(((counts / 20000 - wanted).abs() < 5 * deviation).all())
-
-
 @pytest.mark.parametrize("probabilities", [[math.nan, math.nan], [0.5, math.nan], [0.0, 0.0]])
 def test_a_policy_of_nan_chooses_no_action(probabilities: list[float]) -> None:
     """Erratum S2.33 begins with such a policy."""
     with pytest.raises(ValueError, match=r"^no action can be chosen with probabilities \["):
         pick(probabilities, 0.75)
-
-
-def test_draws_are_an_observers_own_and_go_on() -> None:
-    first = ObserverRng(1, "observer1", 0.6, torch.float64)
-    again = ObserverRng(1, "observer1", 0.6, torch.float64)
-    other = ObserverRng(1, "observer2", 0.6, torch.float64)
-    one, same, others, next_ = first.episode(7), again.episode(7), other.episode(7), first.episode(7)
-    assert torch.equal(one.uniforms, same.uniforms)
-    assert not torch.equal(one.uniforms, others.uniforms)
-    assert not torch.equal(one.uniforms, next_.uniforms)
-    assert one.dropout_mask is not None
-    assert one.dropout_mask.shape == (7, HIDDEN)
-    assert one.dropout_mask.dtype == torch.float64
-    assert set(one.dropout_mask.unique().tolist()) == {0.0, 2.5}
-
-
-def test_dropout_drops_as_often_as_it_says_and_keeps_the_mean() -> None:
-    mask = ObserverRng(0, "observer1", 0.6, torch.float64).episode(1000).dropout_mask
-    assert mask is not None
-    assert abs(mask.eq(0).double().mean().item() - 0.6) < 5 * math.sqrt(0.24 / mask.numel())
-
-
-def test_without_dropout_there_are_no_factors() -> None:
-    assert ObserverRng(0, "observer1", 0.0, torch.float32).episode(3).dropout_mask is None
 
 
 def test_start_states_differ_by_observer() -> None:
@@ -99,11 +64,6 @@ def test_start_states_differ_by_observer() -> None:
     ]
     assert starts[0] != starts[1]
     assert starts[0] == starts[2]
-
-
-def test_environments_have_their_known_sizes() -> None:
-    assert sizes_of("CartPole-v1") == (4, 2)
-    assert sizes_of("Acrobot-v1") == (6, 3)
 
 
 @pytest.mark.parametrize(
@@ -142,15 +102,6 @@ def curve(*running: float, env: str = "CartPole-v1", episodes: Sequence[int] | N
     for episode in range(len(running)) if episodes is None else episodes:
         record_reward(recorder, episode, 2 * running[episode], running[episode])
     return recorder.trace()
-
-
-def test_rewards_are_recorded_in_float64() -> None:
-    tensors = curve(0.1).tensors
-    assert {name: tensor.item() for name, tensor in tensors.items()} == {
-        "0000/reward/episode": 0.2,
-        "0000/reward/running": 0.1,
-    }
-    assert {tensor.dtype for tensor in tensors.values()} == {torch.float64}
 
 
 def test_running_rewards_are_in_the_order_of_episodes() -> None:

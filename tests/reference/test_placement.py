@@ -1,11 +1,9 @@
-"""The placement of tensors on servers, by a table and for any sizes; and of roles on devices."""
+"""The placement of tensors on servers, whose rule tests/formulas has; and of roles on devices."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import nn
 
 from reference.training.models import PARAMETERS, build_model
@@ -16,59 +14,12 @@ def model_of(kind: str) -> nn.Module:
     return build_model(kind, image_w=8, image_h=8, num_classes=5, seed=0, dtype="float32")
 
 
-@pytest.mark.parametrize(
-    ("sizes", "servers", "wanted"),
-    [
-        ({"a": 1}, 1, [["a"]]),
-        ({"b": 2, "a": 1}, 1, [["b", "a"]]),
-        ({"a": 1, "b": 5}, 2, [["b"], ["a"]]),
-        ({"b": 3, "a": 3, "c": 3}, 2, [["a", "c"], ["b"]]),
-        ({"a": 4, "b": 3, "c": 2, "d": 1}, 2, [["a", "d"], ["b", "c"]]),
-        ({"a": 9, "b": 1, "c": 1, "d": 1}, 2, [["a"], ["b", "c", "d"]]),
-        ({"d": 1, "c": 1, "b": 1, "a": 1}, 3, [["d", "a"], ["b"], ["c"]]),
-        ({"a": 1, "b": 1, "c": 7}, 3, [["c"], ["a"], ["b"]]),
-    ],
-)
-def test_tensors_are_placed_by_the_rule(sizes: dict[str, int], servers: int, wanted: list[list[str]]) -> None:
-    assert shards(sizes, servers) == wanted
-
-
-@given(sizes=st.dictionaries(st.text("abc", min_size=1), st.integers(1, 100), min_size=1), data=st.data())
-def test_any_sizes_are_placed_evenly(sizes: dict[str, int], data: st.DataObject) -> None:
-    """Each name comes once, in the model's order; no server exceeds the lightest by more than its largest tensor."""
-    parts = shards(sizes, data.draw(st.integers(1, len(sizes))))
-    assert sorted(name for part in parts for name in part) == sorted(sizes)
-    weights = [sum(sizes[name] for name in part) for part in parts]
-    for part, weight in zip(parts, weights, strict=True):
-        assert part == [name for name in sizes if name in part]
-        assert weight - min(weights) <= max(sizes[name] for name in part)
-
-
-@given(sizes=st.dictionaries(st.text("abc", min_size=1), st.integers(1, 9), min_size=1), seed=st.randoms())
-def test_the_order_of_the_names_decides_nothing(sizes: dict[str, int], seed: st.DataObject) -> None:
-    names = list(sizes)
-    seed.shuffle(names)  # type: ignore[attr-defined]
-    servers = (len(sizes) + 1) // 2
-    shuffled = shards({name: sizes[name] for name in names}, servers)
-    assert [set(part) for part in shuffled] == [set(part) for part in shards(sizes, servers)]
-
-
 @pytest.mark.parametrize(("servers", "tensors"), [(0, 2), (3, 2), (-1, 2), (1, 0)])
 def test_too_many_servers_are_refused(servers: int, tensors: int) -> None:
     with pytest.raises(
         ValueError, match=rf"^{servers} servers, wanted 1 to {tensors}: each needs at least one tensor$"
     ):
         shards({str(index): 1 for index in range(tensors)}, servers)
-
-
-def test_buffers_lie_with_their_modules_first_parameter() -> None:
-    assert partition(model_of("convnet"), 5) == [
-        ["0.weight"],
-        ["5.weight"],
-        ["1.bias"],
-        ["1.weight", "1.running_mean", "1.running_var", "1.num_batches_tracked"],
-        ["5.bias"],
-    ]
 
 
 class Bare(nn.Module):
