@@ -38,8 +38,8 @@ def reordered(train_locally: Callable[..., Trace], case: Case, run: Trace | None
 class Reordered(TorchDispatchMode):
     """In this block operators sum in orders, and round up or down, as drawn from ``seed``.
 
-    ``rounding=False`` leaves the roundings of single elements unchanged. ``seen`` has the names of all operators that
-    ran, ``passed`` those that this mode does not know and computed as usual. Other threads are not affected.
+    ``rounding=False`` leaves the roundings of single elements unchanged. ``passed`` has the names of operators that
+    this mode does not know and computed as usual. Other threads are not affected.
     """
 
     @classmethod
@@ -51,7 +51,6 @@ class Reordered(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.rounding = rounding
         self.draws = generator(seed, "reordered")
-        self.seen: set[str] = set()
         self.passed: set[str] = set()
         self.mkldnn = True
 
@@ -73,7 +72,6 @@ class Reordered(TorchDispatchMode):
             torch._C._set_mkldnn_enabled(False)
 
     def _computed(self, name: str, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
-        self.seen.add(name)
         if name in SUMS:
             result = SUMS[name](self, func, *args, **kwargs)
             self.move(result)

@@ -34,17 +34,3 @@ test_hybrid_ddp_equals_its_twin = equals_its_twin("hybrid_ddp", 100, EXACT["hybr
 def test_planted_bugs_are_found(name: str, bug: Callable[[str], None]) -> None:
     with idle_world(name, before=bug) as idle:
         counterexample(EXACT[name], differs(idle), count=30)
-
-
-def test_a_planted_bug_shrinks_to_the_smallest_case_that_shows_it() -> None:
-    """A mean that is only a sum: two trainers, and one step; with one there is nothing to divide."""
-    with idle_world("batch_parameter_server", before=bugs.forget_to_divide) as idle:
-        found = counterexample(EXACT["batch_parameter_server"], differs(idle), count=100, smallest=True)
-    assert found.trainers == 2
-    assert found.steps == 1
-    assert found.batch_size == 2
-    assert found.num_classes == 2
-    assert found.seed == 0
-    assert found.image_w == 4
-    assert found.image_h == 4
-    assert found.accumulation == "rank"

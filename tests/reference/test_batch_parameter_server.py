@@ -24,7 +24,7 @@ from reference.batch_parameter_server import (
     run_ps,
     trainer_names,
 )
-from reference.outcome import Outcome, Raised, RoleFailed
+from reference.outcome import Outcome, Raised
 from reference.world import launch
 from tests.support.runs import against_twin, end_of, launch_and_wait, run
 
@@ -218,49 +218,6 @@ def test_a_failing_last_arrival_ends_every_wait_at_once(kind: str, text: str) ->
         assert "RoundFailed" in end
 
 
-def twice_and_unknown(case: Case) -> list[str]:
-    """Runs on ps: a report of an unknown trainer, and one that comes twice; then the round is completed."""
-    server = BatchUpdateParameterServer(case)
-    came = announcing(server)
-    rref = RRef(server)
-    first = send(rref, "trainer1", *report(case))
-    ends = [_end(send(rref, "stranger", *report(case)))]
-    came.wait_for(1)
-    ends.append(_end(send(rref, "trainer1", *report(case))))
-    rest = [send(rref, name, *report(case)) for name in ("trainer2", "trainer3")]
-    ends += [_end(future) for future in (first, *rest)]
-    server.round.close()
-    return ends
-
-
-def test_strangers_and_doubled_reports_are_refused_and_harm_nobody() -> None:
-    with launch(["ps"]) as world:
-        ends = world.call("ps", twice_and_unknown, SMALL)
-    assert "unknown trainer 'stranger', wanted one of trainer1, trainer2, trainer3" in ends[0]
-    assert "round 0: trainer1 reports twice" in ends[1]
-    assert ends[2:] == ["Sequential"] * 3
-
-
-def after_the_last(case: Case) -> list[str]:
-    """Runs on ps: all rounds, and then the first report of a trainer that trains a second time."""
-    server = BatchUpdateParameterServer(case)
-    rref = RRef(server)
-    for _ in range(case.steps):
-        for future in [send(rref, name, *report(case)) for name in trainer_names(case)]:
-            future.wait()
-    end = _end(send(rref, "trainer1", *report(case)))
-    server.round.close()
-    return [end, *server.round.joined]
-
-
-def test_a_report_after_the_last_round_is_refused() -> None:
-    """Otherwise two interleaved copies of each trainer would produce a trace that is no training at all."""
-    with launch(["ps"]) as world:
-        end, *arrived = world.call("ps", after_the_last, replace(SMALL, steps=2))
-    assert "trainer1 reports after the last of 2 rounds" in end
-    assert arrived == []
-
-
 @dataclass(frozen=True)
 class Doomed:
     """A ``before``: one trainer kills or stops itself when it is about to send its second report."""
@@ -322,8 +279,3 @@ def test_a_trainer_missing_from_the_world_is_named() -> None:
 def test_it_equals_its_twin_on_cuda() -> None:
     trace = run(replace(SMALL, device="cuda"))
     assert against_twin(trace).equal
-
-
-def test_a_role_that_fails_says_so_through_a_call() -> None:
-    with launch(["ps"]) as world, pytest.raises(RoleFailed, match=r"trainer1"):
-        world.call("ps", roles(replace(SMALL, trainers=1))["ps"])

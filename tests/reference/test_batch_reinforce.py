@@ -21,7 +21,6 @@ import reference.batch_reinforce
 from reference.batch_reinforce import Agent, Case, Observer, initial_policy, roles
 from reference.outcome import Outcome, Raised
 from reference.rounding.bound import NaturalBound
-from reference.trace import CaseError
 from reference.training import cartpole
 from reference.training.batch_episode import SavedActions
 from reference.world import launch
@@ -245,23 +244,6 @@ def test_a_second_call_in_one_step_is_refused_and_harms_nobody() -> None:
     assert ends[1:] == ["int", "int"]
 
 
-def failed_and_after() -> list[str]:
-    """Runs on agent: an observer that waits when the episode fails, and one that comes later."""
-    agent, came = ready_agent()
-    first = ask(agent, 0)
-    assert came.changed.acquire(timeout=10)
-    agent.steps.fail("observer2 is late")
-    agent.steps.fail("never mind")
-    return [_end(first), _end(ask(agent, 1))]
-
-
-def test_a_failure_ends_waits_and_refuses_later_calls_with_its_first_reason() -> None:
-    with launch(NAMES) as world:
-        ends = world.call("agent", failed_and_after)
-    for end in ends:
-        assert "AgentFailed: observer2 is late" in end
-
-
 def lock_in_callbacks() -> list[bool]:
     """Runs on agent: whether the lock is held while replies are made."""
     agent, _ = ready_agent()
@@ -299,23 +281,6 @@ def test_only_the_agent_has_one_thread() -> None:
     playing: Any = roles(SMALL)
     assert playing.each == {"agent": {"num_worker_threads": 1}}
     assert list(playing) == NAMES
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"observers": 0}, "observers must be at least 1, got 0"),
-        ({"n_steps": 0}, "n_steps must be at least 1, got 0"),
-        ({"dropout": 1.0}, "dropout must be at most 0.99, got 1.0"),
-        ({"env": "NoSuch-v1"}, "env must be a gymnasium environment with a vector as state and numbered actions "),
-        ({"env": "Pendulum-v1"}, "env must be a gymnasium environment with a vector as state and numbered actions "),
-    ],
-)
-def test_impossible_cases_are_refused(fields: dict[str, Any], message: str) -> None:
-    with pytest.raises(CaseError) as caught:
-        Case(**fields)
-    assert str(caught.value).startswith(f"batch_reinforce: {message}")
-    assert "\n" not in str(caught.value)
 
 
 class Slow(gymnasium.Wrapper[Any, Any, Any, Any]):

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from reference.trace import Trace, TraceError
+from reference import load
+from reference.trace import CaseError, Trace, TraceError
 from reference.trace.case import text_field
 from reference.trace.trace import Recorder
 from reference.training.cartpole import (
@@ -79,6 +80,15 @@ def test_start_states_differ_by_observer() -> None:
 def test_environments_that_cannot_be_used_are_refused(name: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason) as caught:
         sizes_of(name)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("tutorial", ["reinforce", "batch_reinforce"])
+@pytest.mark.parametrize("name", ["NoSuch-v1", "Pendulum-v1"])
+def test_an_agents_case_with_such_an_environment_is_refused(tutorial: str, name: str) -> None:
+    wanted = "env must be a gymnasium environment with a vector as state and numbered actions "
+    with pytest.raises(CaseError, match=rf"^{tutorial}: {wanted}") as caught:
+        load(tutorial).Case(env=name)
     assert "\n" not in str(caught.value)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
-from dataclasses import FrozenInstanceError, asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from typing import Any
 
@@ -191,41 +191,12 @@ def test_equal_cases_have_equal_json() -> None:
     assert Sample(rate=-0.0).to_json() == Sample(rate=0.0).to_json()
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"size": 1},
-        {"size": 9},
-        {"free": -(2**200)},
-        {"rate": 0.0},
-        {"rate": 2.0},
-        {"word": "green", "size": 2},
-        {"label": "any words\nat all", "fast": False},
-        {"seed": 2**63 - 1},
-        {"timeout": 0.001},
-    ],
-)
-def test_limits_themselves_are_accepted(values: dict[str, Any]) -> None:
-    assert {name: getattr(Sample(**values), name) for name in values} == values
-
-
 def test_an_integer_is_a_float_where_one_is_wanted() -> None:
     case = Sample(rate=1, timeout=7)
     assert type(case.rate) is float
     assert case.rate == 1.0
     assert type(case.timeout) is float
     assert case.timeout == 7.0
-
-
-def test_a_case_cannot_be_changed() -> None:
-    case = Sample()
-    with pytest.raises(FrozenInstanceError, match=r"^cannot assign to field 'size'$"):
-        case.size = 4  # type: ignore[misc]
-    assert case.size == 3
-
-
-def test_equal_cases_hash_alike_and_others_differ() -> None:
-    assert len({Sample(size=4), Sample(size=4), Sample(size=5)}) == 2
 
 
 @pytest.mark.parametrize("name", TUTORIALS)
@@ -265,42 +236,22 @@ def test_words_of_tutorials_are_a_closed_set(name: str, field: str, options: tup
 @pytest.mark.parametrize(
     ("name", "values", "message"),
     [
-        ("dist_autograd", {"lr": 0.5}, "dtype must be 'float64' in exact arithmetic, got 'float32'"),
-        ("dist_autograd", {"dtype": "float64"}, "lr must be a power of two in exact arithmetic, got 0.05"),
-        ("parameter_server", {"lr": 0.0}, "dtype must be 'float64' in exact arithmetic, got 'float32'"),
-        ("parameter_server", {"dtype": "float64"}, "lr must be a power of two in exact arithmetic, got 0.01"),
-        (
-            "batch_parameter_server",
-            {**EXACT, "dtype": "float32"},
-            "dtype must be 'float64' in exact arithmetic, got 'float32'",
-        ),
-        (
-            "batch_parameter_server",
-            {**EXACT, "model": "resnet50"},
-            "model must be 'mlp' in exact arithmetic, got 'resnet50'",
-        ),
+        ("dist_autograd", {}, "lr must be a power of two in exact arithmetic, got 0.05"),
+        ("parameter_server", {}, "lr must be a power of two in exact arithmetic, got 0.01"),
+        ("hybrid_ddp", {"lr": 0.5, "trainers": 3}, "trainers must be a power of two in exact arithmetic, got 3"),
+        ("pipeline", {"lr": 0.5}, "model must be 'mlp' in exact arithmetic, got 'resnet50'"),
         (
             "batch_parameter_server",
             {"lr": 0.5},
-            "dtype must be 'float64' in exact arithmetic, got 'float32'; "
             "model must be 'mlp' in exact arithmetic, got 'resnet50'; "
             "momentum must be a power of two in exact arithmetic, got 0.9; "
-            "trainers must be a power of two in exact arithmetic, got 5",
-        ),
-        (
-            "batch_parameter_server",
-            {**EXACT, "momentum": 0.9},
-            "momentum must be a power of two in exact arithmetic, got 0.9",
-        ),
-        (
-            "batch_parameter_server",
-            {**EXACT, "trainers": 5},
             "trainers must be a power of two in exact arithmetic, got 5",
         ),
     ],
 )
 def test_exact_arithmetic_needs_exact_numbers(name: str, values: dict[str, Any], message: str) -> None:
-    assert refusal(CASE_TYPES[name], {"arithmetic": "exact", **values}) == f"{name}: {message}"
+    exact = {"arithmetic": "exact", "dtype": "float64"}
+    assert refusal(CASE_TYPES[name], {**exact, **values}) == f"{name}: {message}"
 
 
 def test_every_tutorial_is_verified() -> None:

@@ -10,16 +10,12 @@ from typing import Any
 
 import pytest
 import torch
-import torch.distributed.autograd as dist_autograd
-import torch.distributed.rpc as rpc
-from torch.distributed.rpc import RRef
 
 from reference import hybrid_ddp
 from reference.exact.exactness import NotExact
-from reference.hybrid_ddp import Case, EmbeddingServer, get_next_batch, roles, train_locally, trainer_names
+from reference.hybrid_ddp import Case, roles, train_locally, trainer_names
 from reference.outcome import Killed, Raised
-from reference.system.text import cause_of
-from reference.trace import CaseError, compare
+from reference.trace import compare
 from reference.trace.trace import ulps
 from reference.verify import judge
 from reference.world import launch
@@ -124,33 +120,6 @@ def test_a_lost_trainer_ends_everybody(fault: Callable[[str], None], cause: str,
         assert isinstance(outcomes[name], Raised | Killed), outcomes[name]
 
 
-def one_more_step(case: Case) -> list[str]:
-    """Runs on ps: all steps of a single trainer, and one more; how each ended."""
-    server = EmbeddingServer(case)
-    rref, ends = RRef(server), []
-    batches = [*get_next_batch(case, "trainer1"), *get_next_batch(case, "trainer1")]
-    for indices, _ in batches[: case.steps + 1]:
-        with dist_autograd.context() as context_id:
-            rows = rpc.rpc_sync("ps", EmbeddingServer.lookup, args=(rref, indices))
-            dist_autograd.backward(context_id, [rows.sum()])  # type: ignore[attr-defined]
-            try:
-                rpc.rpc_sync("ps", EmbeddingServer.update, args=(rref, "trainer1", context_id))
-                ends.append("updated")
-            except Exception as error:
-                ends.append(cause_of(error))
-    server.step.close()
-    return [*ends, f"{server.step.number} steps"]
-
-
-def test_a_report_after_the_last_step_is_refused() -> None:
-    """Otherwise trainers that train twice after a doubled call would make a trace of more steps than asked for."""
-    with launch(["ps"]) as world:
-        *updated, refused, counted = world.call("ps", one_more_step, replace(SMALL, steps=2, trainers=1))
-    assert updated == ["updated", "updated"]
-    assert "StepFailed('trainer1 reports after the last of 2 steps')" in refused
-    assert counted == "2 steps"
-
-
 @pytest.mark.long
 def test_a_stopped_trainer_is_named() -> None:
     ps = end_of("ps", roles(replace(SMALL, timeout=1)), before=stop_trainer2, limit=20)
@@ -174,21 +143,3 @@ def test_zeros_keep_their_sign(trainers: int) -> None:
 
 def test_the_server_comes_before_the_trainers() -> None:
     assert list(roles(Case(trainers=3))) == ["ps", "trainer1", "trainer2", "trainer3"]
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"arithmetic": "exact", "lr": 0.5}, "dtype must be 'float64' in exact arithmetic, got 'float32'"),
-        (
-            {"arithmetic": "exact", "dtype": "float64", "lr": 0.5, "trainers": 3},
-            "trainers must be a power of two in exact arithmetic, got 3",
-        ),
-        ({"trainers": 0}, "trainers must be at least 1, got 0"),
-        ({"trainers": 16}, "trainers must be at most 15, got 16"),
-    ],
-)
-def test_impossible_cases_are_refused(fields: dict[str, Any], message: str) -> None:
-    with pytest.raises(CaseError) as caught:
-        Case(**fields)
-    assert str(caught.value) == f"hybrid_ddp: {message}"

@@ -216,16 +216,9 @@ def test_a_stopped_server_is_named_by_its_own_end() -> None:
     [
         ({"servers": 6}, "servers must be at most 5, the parameters of convnet, got 6"),
         ({"model": "mlp", "servers": 5}, "servers must be at most 4, the parameters of mlp, got 5"),
-        ({"servers": 0}, "servers must be at least 1, got 0"),
-        ({"servers": 162, "model": "resnet50"}, "servers must be at most 161, got 162"),
-        ({"accumulation": "arrival"}, "accumulation must be 'rank', got 'arrival'"),
-        (
-            {"arithmetic": "exact", "model": "mlp", "lr": 0.5, "momentum": 0.5, "trainers": 2},
-            "dtype must be 'float64' in exact arithmetic, got 'float32'",
-        ),
     ],
 )
-def test_impossible_cases_are_refused(changes: dict[str, Any], message: str) -> None:
+def test_more_servers_than_parameters_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(CaseError) as caught:
         replace(SMALL, **changes)
     assert str(caught.value) == f"sharded_parameter_server: {message}"
