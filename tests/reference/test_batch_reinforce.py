@@ -18,7 +18,7 @@ import torch
 import torch.distributed.rpc as rpc
 
 import reference.batch_reinforce
-from reference.batch_reinforce import Agent, Case, Observer, initial_policy, roles
+from reference.batch_reinforce import Agent, Case, Observer, roles
 from reference.outcome import Outcome, Raised
 from reference.rounding.bound import NaturalBound
 from reference.training import cartpole
@@ -105,15 +105,6 @@ def test_training_raises_the_reward() -> None:
     assert rewards[1] > 3 * rewards[0]
 
 
-def test_the_policy_takes_one_state_or_many() -> None:
-    batched, single = (initial_policy(replace(SMALL, batch=batch)) for batch in (True, False))
-    states = torch.randn(5, 1, 4)
-    together = batched(states)
-    assert together.shape == (5, 1, 2)
-    torch.testing.assert_close(together.sum(2), torch.ones(5, 1))
-    torch.testing.assert_close(together, torch.stack([single(state) for state in states]))
-
-
 # Ways to fail
 
 
@@ -132,20 +123,14 @@ class BrokenPolicy:
         reference.batch_reinforce.act = broken  # type: ignore[assignment]
 
 
-def test_a_failing_policy_ends_every_wait_at_once() -> None:
+@pytest.mark.parametrize("batch", [True, False])
+def test_a_failing_policy_ends_every_wait_at_once(batch: bool) -> None:
     """Erratum S2.33: in the published form the others wait for the RPC timeout."""
-    outcome = launch_and_wait(replace(SMALL, observers=3, timeout=300), deadline=40, before=BrokenPolicy())["agent"]
-    assert isinstance(outcome, Raised)
-    assert outcome.type == FAILED
-    assert "the policy failed: ValueError: no action can be chosen with probabilities [nan, nan]" in outcome.message
-
-
-def test_a_failing_policy_ends_every_wait_without_batching() -> None:
-    case = replace(SMALL, observers=3, batch=False, timeout=300)
+    case = replace(SMALL, observers=3, batch=batch, timeout=300)
     outcome = launch_and_wait(case, deadline=40, before=BrokenPolicy())["agent"]
     assert isinstance(outcome, Raised)
     assert outcome.type == FAILED
-    assert outcome.message == "the policy failed: ValueError: no action can be chosen with probabilities [nan, nan]"
+    assert "the policy failed: ValueError: no action can be chosen with probabilities [nan, nan]" in outcome.message
 
 
 @dataclass(frozen=True)

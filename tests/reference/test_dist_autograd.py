@@ -14,9 +14,8 @@ from torch.distributed.optim import DistributedOptimizer
 from torch.distributed.rpc import RRef
 
 from reference.dist_autograd import Case, create_parameter, gradient, value
-from reference.outcome import Raised
 from reference.world import launch
-from tests.support.runs import against_twin, launch_and_wait, run
+from tests.support.runs import against_twin, run
 
 
 @pytest.mark.parametrize("contexts", [1, 2, 5])
@@ -94,23 +93,3 @@ def test_a_fetched_nn_parameter_is_never_trained() -> None:
         assert torch.equal(before, after)
         before, after = world.call("worker0", step_over, "tensor")
         assert torch.equal(before - 0.25, after)
-
-
-def test_a_lost_owner_ends_every_context() -> None:
-    with launch(["worker0", "worker1"], deadline=30) as world:
-        world.call("worker0", value_of_a_remote)
-    outcome = launch_and_wait(Case(timeout=5), before=leave_as_worker2)["worker0"]
-    assert isinstance(outcome, Raised)
-
-
-def value_of_a_remote() -> torch.Tensor:
-    """Runs on worker0."""
-    parameter = rpc.remote("worker1", create_parameter, args=(Case(), "worker1"))
-    fetched: torch.Tensor = parameter.to_here()
-    return fetched.detach()
-
-
-def leave_as_worker2(role: str) -> None:
-    """A ``before``: the second owner ends before RPC starts."""
-    if role == "worker2":
-        raise SystemExit(7)

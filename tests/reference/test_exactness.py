@@ -17,9 +17,9 @@ from reference import batch_parameter_server, load, parameter_server
 from reference.exact import exactness
 from reference.exact.exactness import ExactnessProof, NotExact
 from reference.exact.operator_rules import Grid, grid_of_values
+from reference.rounding.reordering import Reordered
 from reference.trace import Case, Trace
 from reference.verify.verify import CASES, cases, judge, prove, verify
-from tests.properties.permuted import Permuted
 from tests.support.twins import turns, unproven
 
 unhurried = settings(deadline=None, max_examples=60)
@@ -44,7 +44,7 @@ def test_verifys_exact_cases_are_proved_and_train(case: Case) -> None:
 def test_another_order_of_every_sum_gives_the_same_numbers(case: Any, seed: int) -> None:
     replay = turns(case) if case.tutorial() == "parameter_server" else None
     wanted = unproven(case, replay).tensors
-    with Permuted(seed):
+    with Reordered(seed, rounding=False):
         found = unproven(case, replay).tensors
     for name, tensor in wanted.items():
         assert torch.equal(found[name], tensor), name
@@ -53,7 +53,7 @@ def test_another_order_of_every_sum_gives_the_same_numbers(case: Any, seed: int)
 def test_a_case_that_is_refused_depends_on_the_order() -> None:
     with pytest.raises(NotExact):
         prove(TOO_LONG)
-    with Permuted(1):
+    with Reordered(1, rounding=False):
         found = unproven(TOO_LONG).tensors
     assert any(not torch.equal(found[name], tensor) for name, tensor in unproven(TOO_LONG).tensors.items())
 

@@ -139,7 +139,3 @@ def test_zeros_keep_their_sign(trainers: int) -> None:
         assert ulps(trace.tensors[name], tensor) == 0, name
     zeros = trace.tensors["0000/gradient/trainer1/0.weight"]
     assert trainers > 1 or (zeros.signbit() & (zeros == 0)).any()
-
-
-def test_the_server_comes_before_the_trainers() -> None:
-    assert list(roles(Case(trainers=3))) == ["ps", "trainer1", "trainer2", "trainer3"]

@@ -8,14 +8,11 @@ from typing import Any
 import pytest
 import torch
 
-from reference import pipeline
-from reference.outcome import Killed, Raised
 from reference.pipeline import WORKERS, Case, forward, make_shard, roles, train_locally
-from reference.rpc.shard import Shard
 from reference.trace import CaseError, compare
 from reference.training.vision import resnet50
 from reference.world import World
-from tests.support.runs import against_twin, launch_and_wait, run, run_in
+from tests.support.runs import against_twin, run, run_in
 
 SMALL: dict[str, Any] = {"batch_size": 16, "image_w": 32, "image_h": 32, "num_classes": 10}
 MLP: dict[str, Any] = {"model": "mlp", "batch_size": 32, "image_w": 4, "image_h": 4, "num_classes": 10}
@@ -74,40 +71,6 @@ def test_another_number_of_micro_batches_is_another_result_with_batch_norm() -> 
     case = Case(**{**SMALL, "batch_size": 4}, steps=1, num_split=1, record="ends")
     one, two = train_locally(case), train_locally(replace(case, num_split=2))
     assert not compare(one, replace(two, case=case)).equal
-
-
-def kill_worker2(_: object) -> torch.Tensor:
-    import os
-    import signal
-
-    os.kill(os.getpid(), signal.SIGKILL)
-    raise AssertionError
-
-
-class DeadlyShard(pipeline.SequentialShard):
-    """Its worker dies with the first micro-batch."""
-
-    def forward(self, x_rref: object, number: int) -> torch.Tensor:
-        return kill_worker2(x_rref)
-
-
-def make_deadly_shard(case: Case, half: int) -> Shard:
-    shard = make_shard(case, half)
-    if half == 2:
-        shard.__class__ = DeadlyShard
-    return shard
-
-
-def plant_deadly_shard(role: str) -> None:
-    """Runs in every role before RPC starts."""
-    pipeline.make_shard = make_deadly_shard
-
-
-def test_a_worker_that_dies_ends_the_run() -> None:
-    outcomes = launch_and_wait(Case(**MLP), deadline=60, before=plant_deadly_shard)
-    assert outcomes["worker2"] == Killed(9)
-    assert isinstance(outcomes["master"], Raised)
-    assert isinstance(outcomes["worker1"], Raised)
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,11 @@ import pytest
 import torch
 from torch import nn
 
-from reference.outcome import Outcome, Raised
-from reference.rnn import Case, EmbeddingTable, criterion, roles, train_locally
+from reference.rnn import Case, criterion, roles, train_locally
 from reference.trace import CaseError, Trace
 from reference.training.data import Corpus, read_text
 from reference.world import World
-from tests.support.runs import against_twin, launch_and_wait, run_in
+from tests.support.runs import against_twin, run_in
 
 SMALL = Case(steps=6, batches=4, nlayers=2, nhid=4, lr=0.5, timeout=20)
 LEARNS = Case(ninp=32, nhid=64, nlayers=1, dropout=0.0, lr=2.0, steps=300, record="ends")
@@ -69,39 +68,6 @@ def test_the_published_axis_is_the_batch() -> None:
     published = nn.CrossEntropyLoss()(scores, torch.randint(3, (5, 10)))
     assert published.item() == pytest.approx(math.log(3))
     assert criterion(scores, torch.randint(10, (5, 3))).item() == pytest.approx(math.log(10))
-
-
-# Failures
-
-
-def broken(self: EmbeddingTable, *args: object) -> torch.Tensor:
-    raise ValueError("no such token")
-
-
-def break_the_embedding(role: str) -> None:
-    EmbeddingTable.forward = broken  # type: ignore[method-assign, assignment]
-
-
-def without_ps(role: str) -> None:
-    if role == "ps":
-        raise SystemExit(7)
-
-
-def failure_of(outcomes: dict[str, Outcome], role: str) -> str:
-    outcome = outcomes[role]
-    assert isinstance(outcome, Raised), outcome
-    return outcome.message
-
-
-def test_a_failing_server_ends_the_trainer() -> None:
-    outcomes = launch_and_wait(SMALL, before=break_the_embedding)
-    assert "no such token" in failure_of(outcomes, "trainer")
-    assert "trainer" in failure_of(outcomes, "ps")
-
-
-def test_a_server_that_never_comes_ends_the_trainer() -> None:
-    outcomes = launch_and_wait(SMALL, before=without_ps)
-    assert "ps" in failure_of(outcomes, "trainer")
 
 
 # Bad input
