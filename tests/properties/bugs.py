@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -36,44 +35,6 @@ def forget_to_divide(role: str) -> None:
     """The batch server takes the sum for the mean."""
     right = batch.average
     batch.average = lambda model, count, buffers: right(model, 1, buffers)
-
-
-def lose_a_gradient(role: str) -> None:
-    """The server loses the gradients of all trainers except the first."""
-    right = batch.accumulate
-
-    def wrong(model: Any, grads: Any) -> None:
-        if all(p.grad is None for p in model.parameters()):
-            right(model, grads)
-
-    batch.accumulate = wrong
-
-
-def reply_with_stale_parameters(role: str) -> None:
-    """The server replies with the model from before the round."""
-    right = batch.BatchUpdateParameterServer.update
-
-    def wrong(self: Any) -> None:
-        before, swap = copy.deepcopy(self.model), type(self.round).swap_future
-        right(self)
-        self.round.swap_future = lambda: Replying(swap(self.round), before)
-
-    batch.BatchUpdateParameterServer.update = wrong
-
-
-class Replying:
-    """A future whose result is ``value``, whatever is set."""
-
-    def __init__(self, future: Any, value: object) -> None:
-        self.future, self.value = future, value
-
-    def set_result(self, _: object) -> None:
-        self.future.set_result(self.value)
-
-
-def keep_no_momentum(role: str) -> None:
-    right = batch.sgd
-    batch.sgd = lambda case, model: torch.optim.SGD(model.parameters(), lr=right(case, model).param_groups[0]["lr"])
 
 
 def load_all_but_the_last_shard(role: str) -> None:
@@ -128,12 +89,6 @@ def lose_a_micro_batch(role: str) -> None:
     shard.ParameterChain.link = wrong
 
 
-def forget_the_second_shard(role: str) -> None:
-    """The optimizer gets only the first shard's parameters."""
-    right = pipeline.DistResNet50.parameter_rrefs
-    pipeline.DistResNet50.parameter_rrefs = lambda self: right(self)[: len(right(self)) // 2]
-
-
 def step_twice(role: str) -> None:
     """The optimizer steps twice with the same gradients."""
 
@@ -146,16 +101,6 @@ def step_twice(role: str) -> None:
     optim.DistributedOptimizer.step = wrong
 
 
-def sum_replicas(role: str) -> None:
-    """The gradients of the table, and of the dense part in rank order, are summed and not averaged."""
-    right = ddp.mean
-
-    def wrong(gradients: Any) -> Any:
-        return right(gradients) * len(gradients)
-
-    ddp.mean = hybrid.mean = wrong
-
-
 def lose_a_table_gradient(role: str) -> None:
     """``ps`` loses the last trainer's gradient of the table."""
     right = hybrid.mean
@@ -165,17 +110,10 @@ def lose_a_table_gradient(role: str) -> None:
 
 EXACT = [
     ("parameter_server", pull_only_once),
-    ("parameter_server", record_another_order),
     ("batch_parameter_server", forget_to_divide),
-    ("batch_parameter_server", lose_a_gradient),
-    ("batch_parameter_server", reply_with_stale_parameters),
-    ("batch_parameter_server", keep_no_momentum),
-    ("sharded_parameter_server", forget_to_divide),
     ("sharded_parameter_server", load_all_but_the_last_shard),
     ("pipeline", lose_a_micro_batch),
-    ("pipeline", forget_the_second_shard),
     ("dist_autograd", step_twice),
-    ("hybrid_ddp", sum_replicas),
     ("hybrid_ddp", lose_a_table_gradient),
 ]
 
@@ -213,7 +151,7 @@ def discount_nothing(role: str) -> None:
 
 NATURAL = [
     ("batch_parameter_server", swap_arrivals),
-    ("sharded_parameter_server", lose_a_gradient),
+    ("sharded_parameter_server", load_all_but_the_last_shard),
     ("parameter_server", pull_only_once),
     ("hybrid_ddp", lose_a_table_gradient),
     ("rnn", forget_the_decoder),

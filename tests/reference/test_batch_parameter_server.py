@@ -24,9 +24,9 @@ from reference.batch_parameter_server import (
     run_ps,
     trainer_names,
 )
-from reference.outcome import Outcome, Raised
+from reference.outcome import Raised
 from reference.world import launch
-from tests.support.runs import against_twin, end_of, launch_and_wait, run
+from tests.support.runs import against_twin, end_of, run
 
 SMALL = Case(
     model="convnet", trainers=3, steps=3, batch_size=4, image_w=8, image_h=8, num_classes=5, lr=0.1, timeout=20
@@ -219,53 +219,34 @@ def test_a_failing_last_arrival_ends_every_wait_at_once(kind: str, text: str) ->
 
 
 @dataclass(frozen=True)
-class Doomed:
-    """A ``before``: one trainer kills or stops itself when it is about to send its second report."""
+class Stopping:
+    """A ``before``: one trainer stops itself when it is about to send its second report."""
 
     trainer: str
-    signal: int
 
     def __call__(self, role: str) -> None:
         if role != self.trainer:
             return
         gradients, calls = Trainer.gradients, itertools.count()
 
-        def doomed(self_: Trainer, *args: Any) -> torch.Tensor:
+        def stopping(self_: Trainer, *args: Any) -> torch.Tensor:
             if next(calls) == 1:
-                os.kill(os.getpid(), self.signal)
+                os.kill(os.getpid(), signal.SIGSTOP)
                 threading.Event().wait()  # the signal may take a moment
             return gradients(self_, *args)
 
-        Trainer.gradients = doomed  # type: ignore[method-assign, assignment]
+        Trainer.gradients = stopping  # type: ignore[method-assign, assignment]
 
 
-def end_with_a_stopped(case: Case, trainer: str, *, limit: float) -> Outcome:
-    """Return how ps ends, whose error names the lost trainer."""
-    return end_of("ps", roles(case), limit=limit, before=Doomed(trainer, signal.SIGSTOP))
-
-
-def test_a_killed_trainer_is_named_at_once() -> None:
-    """Long before the round's limit of 20 s."""
-    ps = launch_and_wait(SMALL, before=Doomed("trainer2", signal.SIGKILL), deadline=6)["ps"]
+@pytest.mark.parametrize(("trainers", "stopped", "limit"), [(3, "trainer2", 6), (1, "trainer1", 15)])
+def test_a_stopped_trainer_is_named_when_the_round_is_due(trainers: int, stopped: str, limit: float) -> None:
+    """Erratum S2.7: with the published server the others wait until the RPC timeout, and learn no name. Of a single
+    trainer there is no other whose call could end with the round."""
+    case = replace(SMALL, trainers=trainers, timeout=1.5)
+    ps = end_of("ps", roles(case), limit=limit, before=Stopping(stopped))
     assert isinstance(ps, Raised)
     assert ps.type == FAILED
-    assert ps.message.startswith("round 1: trainer2 failed: ")
-
-
-def test_a_stopped_trainer_is_named_when_the_round_is_due() -> None:
-    """Erratum S2.7: with the published server the others wait until the RPC timeout, and learn no name."""
-    ps = end_with_a_stopped(replace(SMALL, timeout=1.5), "trainer2", limit=6)
-    assert isinstance(ps, Raised)
-    assert ps.type == FAILED
-    assert ps.message == "round 1: nothing for 1.5 s from trainer2"
-
-
-def test_the_only_trainer_is_named_when_it_is_stopped() -> None:
-    """There is no other trainer whose call could end with the round."""
-    ps = end_with_a_stopped(replace(SMALL, trainers=1, timeout=1.5), "trainer1", limit=15)
-    assert isinstance(ps, Raised)
-    assert ps.type == FAILED
-    assert ps.message == "round 1: nothing for 1.5 s from trainer1"
+    assert ps.message == f"round 1: nothing for 1.5 s from {stopped}"
 
 
 def test_a_trainer_missing_from_the_world_is_named() -> None:

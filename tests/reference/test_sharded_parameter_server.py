@@ -150,7 +150,7 @@ class Doomed:
                 threading.Event().wait()  # the signal may take a moment
             return update(*args)
 
-        ParameterServerShard.update = doomed  # type: ignore[method-assign]
+        ParameterServerShard.update = doomed  # type: ignore[method-assign, assignment]
 
 
 def test_a_killed_server_is_named_at_once() -> None:
