@@ -6,8 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import nn
 
 from reference.training.rng import build_seeded, generator, seed_for, seeded
@@ -44,33 +42,6 @@ def test_the_default_generator_is_left_alone() -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_build_depends_on_seed_and_name_only() -> None:
-    def weight(seed: int, name: str, dtype: str = "float32") -> torch.Tensor:
-        return build_seeded(nn.Linear, 3, 4, seed=seed, name=name, dtype=dtype).weight.detach()
-
-    assert torch.equal(weight(1, "x"), weight(1, "x"))
-    assert torch.equal(weight(1, "x").double(), weight(1, "x", "float64"))
-    assert not torch.equal(weight(1, "x"), weight(2, "x"))
-    assert not torch.equal(weight(1, "x"), weight(1, "y"))
-
-
-def test_integers_replace_the_parameters_in_their_order() -> None:
-    """They are what the generator draws next, and go from -n to n."""
-    layer = build_seeded(nn.Linear, 20, 5, seed=3, name="x", dtype="float64", integers=2)
-    with seeded(3, "x"):
-        nn.Linear(20, 5)
-        weight, bias = torch.randint(-2, 3, (5, 20)), torch.randint(-2, 3, (5,))
-    assert torch.equal(layer.weight, weight.double())
-    assert torch.equal(layer.bias, bias.double())
-    assert set(layer.weight.flatten().tolist()) == {-2.0, -1.0, 0.0, 1.0, 2.0}
-
-
-def test_numbers_may_be_passed_by_name() -> None:
-    by_name = build_seeded(nn.Linear, in_features=3, out_features=4, bias=False, seed=1, name="x", dtype="float32")
-    assert torch.equal(by_name.weight, build_seeded(nn.Linear, 3, 4, seed=1, name="x", dtype="float32").weight)
-    assert by_name.bias is None
-
-
 def test_modules_built_at_once_do_not_mix_their_draws() -> None:
     def weight(name: str) -> torch.Tensor:
         return build_seeded(nn.Linear, 200, 200, seed=0, name=name, dtype="float32").weight.detach()
@@ -95,23 +66,6 @@ def test_seeds_are_those_computed_by_hand(seed: int, name: str, wanted: int) -> 
     """A change of these numbers changes every trace that was ever saved."""
     assert seed_for(seed, name) == wanted
     assert generator(seed, name).initial_seed() == wanted
-
-
-@given(st.integers(0, 2**63 - 1), st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
-def test_seeds_have_63_bits_and_depend_on_both(seed: int, name: str) -> None:
-    drawn = seed_for(seed, name)
-    assert type(drawn) is int
-    assert 0 <= drawn < 2**63
-    assert drawn not in (seed_for(seed + 1, name), seed_for(seed, name + "1"))
-
-
-def test_generators_draw_the_same_for_the_same_name_only() -> None:
-    def draws(seed: int, name: str) -> list[float]:
-        return torch.randn(8, generator=generator(seed, name)).tolist()
-
-    assert draws(0, "trainer1") == draws(0, "trainer1")
-    assert draws(0, "trainer1") != draws(0, "trainer2")
-    assert draws(0, "trainer1") != draws(1, "trainer1")
 
 
 def test_generators_are_apart_from_the_global_state() -> None:
