@@ -85,6 +85,9 @@ def test_the_first_rule_that_does_not_hold_gives_the_verdict() -> None:
         (world(trace="unknown"), "unknown", 3),
         (world(DROP), "not fired", 1),
         (script(CRASH, LOST), "wrong", 1),
+        (world(ends={"a": OVERDUE}), "hung", 1),
+        (world(leaks=["a still runs (process 1)"]), "leaked", 1),
+        (world(DELAY, fired(), LOST), "needless failure", 1),
     ],
 )
 def test_each_run_has_its_verdict_and_exit_status(run: Run, wanted: str, status: int) -> None:
@@ -352,9 +355,6 @@ class TestExpected:
         said = "a raised NameError: no: NameError is a mistake in the code: wanted KeyError"
         assert found.complaints[0].text == said
         assert verdict(script(DROP, fired(), trace="equal"), "Lost") == "equal"
-
-
-CALL = event("a", "invoke", 1.0, **PAY, to="b", timeout=2.0)
 
 
 class TestNeedless:
