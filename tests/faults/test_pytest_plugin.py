@@ -159,15 +159,15 @@ def test_impossible_options_are_refused_in_one_line(run: Run, arguments: list[st
 
 def test_a_test_that_asks_for_something_impossible_fails_in_one_line(run: Run) -> None:
     result = run("misused")
-    no_plan = 'no plan: wanted `@pytest.mark.plan("...")` or --faults-plan TEXT'
+    unknown = f"unknown 'kind' 'Frob', wanted one of {', '.join(NAMES)}"
     wanted = {
         "no_roles": 'no roles: wanted `pytestmark = pytest.mark.world("a", "b")` or an indirect parameter',
         "roles_of_one_test": "the mark world of one test has no effect, because a module has one world: "
         'wanted `pytestmark = pytest.mark.world("a", "b")` or an indirect parameter',
-        "no_plan": no_plan,
-        "unknown_kind": f"unknown 'kind' 'Frob', wanted one of {', '.join(NAMES)}",
-        "no_text": f"{no_plan}, got 7",
-        "unknown_option": "the mark plan takes unseen, activate, expect_error, got unsen",
+        "no_plan": 'no plan: wanted `@pytest.mark.plan("...")` or --faults-plan TEXT',
+        "unknown_kind": unknown,
+        "unknown_kind_beside_a_world": unknown,
+        "unknown_kind_and_expected_to_fail": unknown,
         "unknown_leak": "the mark leaves takes processes, memory, rrefs, contexts, got process",
         "roles_that_cannot_be[world0]": "role names must differ, got a, a",
     }

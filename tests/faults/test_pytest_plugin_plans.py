@@ -20,7 +20,6 @@ REFUSAL = "ValueError: On WorkerInfo(id=1, name=b): ValueError('no sale')"
 # The tests of suites/hurting.py that do not pass. A skipped test has no name there.
 ENDINGS = {
     "not_fired_in_unittest": NOT_FIRED,
-    "not_fired_of_two_marks": NOT_FIRED,
     "not_fired_and_expected_to_fail": NOT_FIRED.replace("1 by a", "none"),
     "not_fired_and_expected_to_fail_in_vain": NOT_FIRED,
     "not_fired_though_unseen": "FAILED Failed: not fired: Drop message=PYTHON_REMOTE_CALL role=a times=1: "
@@ -29,14 +28,11 @@ ENDINGS = {
     "hurt_unexpectedly": f"FAILED reference.outcome.RoleFailed: a raised ValueError: {REFUSAL}",
     "not_fired_though_an_error_is_expected": NOT_FIRED,
     "unused_without_a_fixture": f"FAILED Misuse: {UNUSED}",
-    "unused_beside_a_folder": f"FAILED Misuse: {UNUSED}",
     "unused_by_a_launch_of_its_own": f"FAILED Misuse: {UNUSED}",
     "unused_arguments": f"FAILED Misuse: {UNUSED}",
-    "unused_by_a_world_that_cannot_be": f"FAILED Misuse: {UNUSED}",
     "unused_though_unseen": f"FAILED Misuse: {UNUSED}",
     "unused_when_nobody_says_so": f"FAILED Misuse: {UNUSED}",
     "unused_and_expected_to_fail": f"FAILED Misuse: {UNUSED}",
-    "unused_and_expected_to_fail_in_vain": f"FAILED Misuse: {UNUSED}",
     "unused_and_said_to_fail": f"FAILED Misuse: {UNUSED}",
     "late_mark": f"FAILED Misuse: {UNUSED}",
     "late_second_mark": "FAILED Misuse: a mark `plan` that came after the test's set-up does nothing",
@@ -79,9 +75,9 @@ OTHERS = " and ".join(f"not ({each})" for each in KINDS_OF_TESTS.values())
 @pytest.mark.parametrize(
     ("kind", "ended", "said"),
     [
-        ("hurt", 19, ["18 of 19 tests have a plan", "18 tests ran under a plan"]),
-        ("not fired", 6, ["6 of 6 tests have a plan", "6 tests ran under a plan"]),
-        ("unused", 12, ["11 of 12 tests have a plan", "1 test ran under a plan"]),
+        ("hurt", 15, ["14 of 15 tests have a plan", "14 tests ran under a plan"]),
+        ("not fired", 5, ["5 of 5 tests have a plan", "5 tests ran under a plan"]),
+        ("unused", 9, ["8 of 9 tests have a plan", "1 test ran under a plan"]),
         ("option", 5, []),
         ("others", 9, ["6 of 10 tests have a plan", "3 tests ran under a plan"]),  # one is skipped
     ],
@@ -145,34 +141,35 @@ def test_a_run_without_a_test_for_the_plan_of_the_command_line_fails(run: Run) -
     assert any("faults: the plan was not carried out" in line for line in result.outlines)
 
 
-def test_marks_that_are_no_plan_are_refused_beside_every_fixture(run: Run) -> None:
-    result = run("refused", "-rA")
-    unknown = f"unknown 'kind' 'nonsense', wanted one of {', '.join(NAMES)}"
-    empty = "a plan without a fault does nothing: wanted at least one fault, got "
-    one = "the plans of one test are joined: wanted one"
-    wanted = {
-        "no_fixture": unknown,
-        "a_world": unknown,
-        "a_fresh_world": unknown,
-        "a_plan": unknown,
-        "expected_to_fail": unknown,
-        "of_a_class": unknown,
-        "of_a_parameter[1]": unknown,
-        "in_unittest": unknown,
-        "second_argument": unknown,
-        "second_mark": unknown,
-        "empty": f"{empty}''",
-        "only_a_seed": f"{empty}'seed=3'",
-        "empty_beside_another": f"{empty}'{{}}'",
-        "no_text": 'no plan: wanted `@pytest.mark.plan("...")`, got a mark without a text',
-        "a_number": 'no plan: wanted `@pytest.mark.plan("...")` or --faults-plan TEXT, got 7',
-        "two_seeds": f"{one} seed, got 0 and 3",
-        "unseen_and_not": f"{one} unseen, got False and True",
-        "no_truth": "the mark plan: unseen must be True or False, got 'yes'",
-    }
-    found = {name: how.removeprefix("ERROR ").removeprefix("Misuse: ") for name, how in endings(result).items()}
-    assert found == wanted
-    result.assert_outcomes(errors=len(wanted))
+UNKNOWN = f"unknown 'kind' 'nonsense', wanted one of {', '.join(NAMES)}"
+EMPTY = "a plan without a fault does nothing: wanted at least one fault, got "
+ONE = "the plans of one test are joined: wanted one"
+
+
+@pytest.mark.parametrize(
+    ("marks", "why"),
+    [
+        ("@plan(FAULT, 'nonsense')", UNKNOWN),
+        ("@plan('nonsense')\n@plan(FAULT)", UNKNOWN),
+        ("@plan('')", f"{EMPTY}''"),
+        ("@plan('seed=3')", f"{EMPTY}'seed=3'"),
+        ("@plan(FAULT)\n@plan('{}')", f"{EMPTY}'{{}}'"),
+        ("@plan", 'no plan: wanted `@pytest.mark.plan("...")`, got a mark without a text'),
+        ("@plan(7)", 'no plan: wanted `@pytest.mark.plan("...")` or --faults-plan TEXT, got 7'),
+        ("@plan(f'seed=3; {FAULT}')\n@plan(f'seed=0; {FAULT}')", f"{ONE} seed, got 0 and 3"),
+        ("@plan(FAULT, unseen=True)\n@plan(FAULT)", f"{ONE} unseen, got False and True"),
+        ("@plan(FAULT, unseen='yes')", "the mark plan: unseen must be True or False, got 'yes'"),
+        ("@plan('seed=1', unsen=True)", "the mark plan takes unseen, activate, expect_error, got unsen"),
+    ],
+)
+def test_marks_that_are_no_plan_are_refused(pytester: pytest.Pytester, marks: str, why: str) -> None:
+    """tests/faults/test_pytest_plugin.py shows that a test with such marks fails, whatever fixtures it has."""
+    pytester.plugins.append("faults.pytest_plugin")
+    names = "FAULT = 'Raise site=shop:pay role=a side=request'\nplan = pytest.mark.plan"
+    item = pytester.getitem(f"import pytest\n{names}\n{marks}\ndef test_func(): pass")
+    with pytest.raises(PlanError) as refused:
+        wanted(item, None)
+    assert str(refused.value) == why
 
 
 @pytest.mark.parametrize(("message", "unseen"), [("RREF_USER_DELETE", True), ("RREF_FORK_REQUEST", False)])

@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from reference.outcome import Returned, RoleFailed, WorldError
+from reference.outcome import Returned, RoleFailed
 from reference.world import launch
 from tests.support import roles_plugin as plays
 
@@ -93,16 +93,6 @@ def test_hurt_when_it_says_so(plan, world):
 
 
 @pytest.fixture
-def shop(fresh_world):
-    return fresh_world(["a", "b"])
-
-
-@plan(FIRST)
-def test_hurt_in_a_world_of_a_fixture(shop):
-    refused(shop)
-
-
-@pytest.fixture
 def opened(world):
     served(world)
     yield
@@ -116,10 +106,6 @@ def test_hurt_between_set_up_and_teardown(opened, world):
 
 @plan(FIRST)
 class TestClass:
-    def test_hurt_by_its_class(self, world):
-        refused(world)
-        served(world)
-
     @plan(SECOND)
     def test_hurt_by_its_class_and_itself(self, world):
         refused(world)
@@ -143,26 +129,6 @@ class TestCase(unittest.TestCase):
 @pytest.mark.parametrize("hurt", [False, pytest.param(True, marks=plan(FIRST))])
 def test_parameter(world, hurt):
     (refused if hurt else served)(world)
-
-
-@plan(FIRST, SECOND)
-def test_hurt_by_two_arguments(world):
-    refused(world)
-    refused(world)
-
-
-@plan(FIRST)
-@plan(f"seed=5; {SECOND}")
-def test_hurt_by_two_marks(plan, world):
-    refused(world)
-    refused(world)
-    assert plan.plan.seed == 5
-
-
-@plan(FIRST)
-@plan(SECOND)
-def test_not_fired_of_two_marks(world):
-    refused(world)
 
 
 @plan(FIRST)
@@ -202,11 +168,6 @@ def test_unused_without_a_fixture():
 
 
 @plan(FIRST)
-def test_unused_beside_a_folder(run_dir):
-    pass
-
-
-@plan(FIRST)
 def test_unused_by_a_launch_of_its_own():
     with launch(["a", "b"]) as world:
         served(world)
@@ -215,12 +176,6 @@ def test_unused_by_a_launch_of_its_own():
 @plan(FIRST)
 def test_unused_arguments(plan):
     plan.arguments(["a", "b"])
-
-
-@plan(FIRST)
-def test_unused_by_a_world_that_cannot_be(fresh_world):
-    with pytest.raises(WorldError):
-        fresh_world(["a", "a"])
 
 
 @plan(MESSAGE, unseen=True)
@@ -237,12 +192,6 @@ def test_unused_when_nobody_says_so(world):
 @pytest.mark.xfail
 def test_unused_and_expected_to_fail():
     raise AssertionError
-
-
-@plan(FIRST)
-@pytest.mark.xfail
-def test_unused_and_expected_to_fail_in_vain():
-    pass
 
 
 @plan(FIRST)

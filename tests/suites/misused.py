@@ -17,18 +17,19 @@ def test_no_plan(plan):
 
 
 @pytest.mark.plan("Frob x=1")
-def test_unknown_kind(plan):
+def test_unknown_kind():
     pass
 
 
-@pytest.mark.plan(7)
-def test_no_text(plan):
+@pytest.mark.plan("Frob x=1")
+def test_unknown_kind_beside_a_world(fresh_world):
     pass
 
 
-@pytest.mark.plan("seed=1", unsen=True)
-def test_unknown_option(plan):
-    pass
+@pytest.mark.plan("Frob x=1")
+@pytest.mark.xfail
+def test_unknown_kind_and_expected_to_fail():
+    raise AssertionError
 
 
 @pytest.mark.leaves("process")
