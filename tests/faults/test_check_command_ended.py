@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -17,30 +16,19 @@ from faults.inject.messages import small_files_only
 from faults.judge.facts import how_all_ended
 from faults.ledger import record
 from faults.ledger.ledger import SCHEMA, boot_id
-from faults.script.autostart import VARIABLE
 from faults.script.script import environment_for
 from tests.support.script_runs import own
 
 pytestmark = pytest.mark.usefixtures("plain_over_tcp")
 
-DOUBLE = "Duplicate site=__main__:pay role=till nth=1"
-LOST = "Drop site=__main__:pay role=till nth=1 side=request"
-
-
-def run(place: Path, plan: str, how: str) -> int:
-    """Prepare a folder, run the script with FAULTS_RUN, and return the script's status."""
-    assert main(["prepare", str(place), "--plan", plan]) == 0
-    environment = environment_for(place)
-    assert environment[VARIABLE] == str(place)
-    command = [sys.executable, own("stall.py", place.parent), how]
-    with small_files_only():  # no transport that spins: torch's first error imports a second's work of modules
-        return subprocess.run(command, env=environment, timeout=100).returncode
-
 
 @pytest.mark.long
 def test_a_run_that_has_ended_is_no_longer_unknown(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     place = tmp_path / "run"
-    assert run(place, DOUBLE, "tolerant") == 0
+    assert main(["prepare", str(place), "--plan", "Duplicate site=__main__:pay role=till nth=1"]) == 0
+    command = [sys.executable, own("stall.py", tmp_path), "tolerant"]
+    with small_files_only():  # no transport that spins: torch's first error imports a second's work of modules
+        assert subprocess.run(command, env=environment_for(place), timeout=100).returncode == 0
     capfd.readouterr()
     assert main(["check", str(place)]) == 3
     assert "verdict: unknown" in capfd.readouterr().out
@@ -49,19 +37,6 @@ def test_a_run_that_has_ended_is_no_longer_unknown(tmp_path: Path, capfd: pytest
     assert main(["check", str(place)]) == 0  # it is recorded
     assert main(["check", str(place), "--ended", "0"]) == 2
     assert "tells how its run ended: wanted one that `prepare` made" in capfd.readouterr().err
-
-
-@pytest.mark.cold
-@pytest.mark.long
-def test_the_status_that_is_given_counts(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Nobody reads how this script's roles end, so the command's status is 0 although both are lost."""
-    place = tmp_path / "run"
-    assert run(place, LOST, "strict") == 0
-    shutil.copytree(place, tmp_path / "other")
-    assert main(["check", str(place), "--ended", "0"]) == 1
-    assert "verdict: wrong" in capfd.readouterr().out
-    assert main(["check", str(tmp_path / "other"), "--ended", "1"]) == 0
-    assert "verdict: failed loudly" in capfd.readouterr().out
 
 
 def folder(place: Path, pid: int, boot: str) -> Path:

@@ -67,12 +67,6 @@ def test_a_chain_has_each_object_once_and_the_way_to_it(source: str, wanted: lis
     assert from_json(to_json(found)) == found
 
 
-def test_a_link_has_its_classes() -> None:
-    error, cause = links_of(caught(STATED))
-    assert error.types == ("KeyError", "LookupError", "Exception")
-    assert cause.types == ("Closed", "Exception")
-
-
 def test_the_class_of_the_callee_is_a_link_of_its_own() -> None:
     found = links_of(caught(STATED), lambda error: ZeroDivisionError if isinstance(error, Closed) else None)
     assert [(each.way, each.of, each.name) for each in found[1:]] == [
@@ -159,7 +153,3 @@ def test_an_error_says_its_first_telling_line(error: Exception, says: str) -> No
 def test_what_no_process_writes_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match=r"^no links? of an error: "):
         from_json(value)
-
-
-def test_an_event_without_an_error_has_no_links() -> None:
-    assert from_json(None) == []

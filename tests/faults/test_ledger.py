@@ -1,25 +1,20 @@
-"""Ledgers: written lines survive a kill, and several ledgers become one timeline."""
+"""Ledgers: a written line is there, and several ledgers become one timeline.
+
+tests/properties/test_ledger_machine.py has processes that fork, close their ledgers, and are killed.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from faults.ledger import Event, Ledger, LedgerError, Timeline, read
 from faults.ledger.ledger import SCHEMA
-from tests.support.ledger_writer import ACKNOWLEDGED
-
-ROOT = Path(__file__).parents[2]
 
 
 def put(folder: Path, role: str, *lines: dict[str, Any] | str | bytes) -> None:
@@ -31,21 +26,6 @@ def put(folder: Path, role: str, *lines: dict[str, Any] | str | bytes) -> None:
 
 def start(boot: str, time: float, wall: float) -> dict[str, Any]:
     return {"event": "start", "schema": SCHEMA, "time": time, "wall": wall, "boot": boot, "pid": 1}
-
-
-def killed_writer(folder: Path, how: str) -> list[int]:
-    """Return the numbers of the lines of a writer that was killed after it had reported so many lines."""
-    command = [sys.executable, "-m", "tests.support.ledger_writer", str(folder), how]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
-        try:
-            assert writer.stdout is not None
-            assert writer.stdout.readline() == "ready\n"
-            if how == "torn":
-                assert writer.wait(timeout=30) == -signal.SIGXFSZ
-        finally:
-            writer.kill()
-            writer.wait(timeout=30)
-    return [event.details["number"] for event in read(folder).of("invoke")]
 
 
 def test_a_written_event_is_read_back(tmp_path: Path) -> None:
@@ -69,13 +49,6 @@ def test_a_written_event_is_read_back(tmp_path: Path) -> None:
     assert len(str(timeline).splitlines()) >= 3
 
 
-def test_the_clocks_belong_to_the_ledger(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path, "ps")
-    with pytest.raises(AssertionError):
-        ledger.write("fired", time=3)
-    ledger.close()
-
-
 def test_a_program_may_close_what_it_has_not_opened(tmp_path: Path) -> None:
     """A daemon does so, by `os.closerange`. A file that it opens then has the ledger's number, but gets none of its
     lines."""
@@ -93,13 +66,6 @@ def test_a_program_may_close_what_it_has_not_opened(tmp_path: Path) -> None:
     assert [each.event for each in read(tmp_path).events] == ["start", "up"]
 
 
-def test_a_killed_writer_loses_no_whole_line(tmp_path: Path) -> None:
-    numbers = killed_writer(tmp_path, "plain")
-    assert numbers == list(range(len(numbers)))
-    assert len(numbers) >= ACKNOWLEDGED
-    assert read(tmp_path).torn in ({}, {"ps": 1})
-
-
 def test_a_line_is_there_as_soon_as_it_is_written(tmp_path: Path) -> None:
     """This holds for the last line, too, after which nothing is written."""
     ledger = Ledger(tmp_path, "ps")
@@ -107,21 +73,6 @@ def test_a_line_is_there_as_soon_as_it_is_written(tmp_path: Path) -> None:
         ledger.write("up", number=number)
         assert [event.details["number"] for event in read(tmp_path).of("up")] == list(range(number + 1))
     ledger.close()
-
-
-def test_a_line_of_a_writer_killed_within_it_is_torn(tmp_path: Path) -> None:
-    assert killed_writer(tmp_path, "torn") == list(range(ACKNOWLEDGED))
-    assert read(tmp_path).torn == {"ps": 1}
-    again = Ledger(tmp_path, "ps")
-    again.write("up")
-    again.close()
-    assert len(read(tmp_path).of("start", "up")) == 3
-    assert read(tmp_path).torn == {"ps": 1}
-
-
-def test_a_writer_that_buffers_would_lose_lines(tmp_path: Path) -> None:
-    """This planted bug is caught by the test above."""
-    assert len(killed_writer(tmp_path, "buffered")) < ACKNOWLEDGED
 
 
 def test_a_process_that_goes_on_beside_a_torn_line_loses_nothing(tmp_path: Path) -> None:
@@ -247,19 +198,6 @@ def test_a_ledger_may_have_nothing_but_a_torn_start(tmp_path: Path) -> None:
     assert timeline.roles == ("a", "b")
 
 
-@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 1e6)), max_size=20), st.permutations("abc"))
-def test_events_are_merged_by_time_whatever_the_order(
-    tmp_path: Path, times: list[tuple[str, float]], order: list[str]
-) -> None:
-    for role in order:
-        own = [{"event": "x", "time": time} for each, time in times if each == role]
-        put(tmp_path, role, start("boot", 0.0, 0.0), *own)
-    events = read(tmp_path).of("x")
-    assert [event.time for event in events] == sorted(time for _, time in times)
-    assert sorted((event.role, event.time) for event in events) == sorted(times)
-
-
 def test_facts_are_what_the_same_plan_gives_again() -> None:
     def timeline(*events: tuple[str, float, dict[str, Any]]) -> Timeline:
         return Timeline(tuple(Event("ps", *each) for each in events), {}, ("ps",))
@@ -295,16 +233,7 @@ def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
         read(tmp_path)
 
 
-def test_each_line_says_which_process_has_written_it(tmp_path: Path) -> None:
-    """A forked child has its parent's ledger; two processes may play one role at the same time, on two machines."""
-    ledger = Ledger(tmp_path, "ps")
-    child = os.fork()
-    if child == 0:
-        ledger.write("x")
-        os._exit(0)
-    os.waitpid(child, 0)
-    ledger.write("y")
-    assert [event.process for event in read(tmp_path).of("x", "y")] == [child, os.getpid()]
+def test_two_processes_that_play_one_role_have_the_clocks_of_their_machines(tmp_path: Path) -> None:
     first, second = (
         {**start(boot, time, wall), "process": pid}
         for boot, time, wall, pid in (("a", 5.0, 100.0, 1), ("b", 70.0, 101.0, 2))

@@ -77,7 +77,3 @@ def test_torchs_own_calls_are_left_out_unless_wanted() -> None:
     own = timeline(invoke("a", "torch.distributed.rpc.api:_x", "b", 6), invoke("a", "torchrun:f", "b", 7))
     assert list(census(own)) == ["torchrun:f"]
     assert list(census(own, internal=True)) == ["torch.distributed.rpc.api:_x", "torchrun:f"]
-
-
-def test_a_run_without_calls_has_no_sites() -> None:
-    assert census(timeline()) == {}

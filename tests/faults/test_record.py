@@ -10,7 +10,6 @@ import pytest
 
 from faults.ledger import Ledger, record
 from faults.ledger.record import End, RecordError
-from faults.ledger.run_files import MARK
 from faults.plan import Plan
 from faults.run.runs import prepared
 
@@ -148,18 +147,3 @@ def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text("{")
     with pytest.raises(RecordError, match="a plan must be a JSON object"):
         record.read(tmp_path)
-
-
-def test_a_new_run_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
-    """The old run's end is removed, too: after a launcher's death the old end must not count for the new run."""
-    prepared(Plan(), stored(tmp_path))
-    assert {path.name for path in tmp_path.iterdir()} == {"plan.json", MARK}
-    assert record.read(tmp_path).plan == Plan()
-
-
-def test_ledgers_of_something_else_are_left_alone(tmp_path: Path) -> None:
-    data = tmp_path / "train.jsonl"
-    data.write_text("{}\n")
-    with pytest.raises(ValueError, match=r"has train\.jsonl, which no run has written: wanted an empty"):
-        prepared(PLAN, tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["train.jsonl"]

@@ -20,27 +20,12 @@ from faults.ledger import Ledger
 from faults.ledger.run_files import renewed, reserved
 from faults.plan import Plan, PlanError
 from faults.run.runs import Subject, prepared, run
-from faults.script.script import run_script
 from tests.support import roles_subjects as plays
 from tests.support.roles_plain import name
 from tests.support.targets import shrink_of, sweep_of
 
 PLAN = Plan.parse("seed=3; Duplicate site=shop:pay")
 BUSY = "a run is going on in .*: wanted a folder of its own for each run"
-# A process of a script that asks for its own run's folder: status 3 if that is refused.
-OTHER = """
-import os
-from pathlib import Path
-from faults.ledger.run_files import reserved
-from faults.plan.places import PlanError
-try:
-    with reserved(os.environ["FAULTS_RUN"]):
-        pass
-except PlanError:
-    raise SystemExit(3)
-"""
-
-
 # A script that tries to prepare its sweep's folder, and two folders below it.
 INTRUDER = """
 import os, sys
@@ -96,12 +81,6 @@ def test_a_child_that_outlives_a_run_does_not_hold_its_folder(tmp_path: Path) ->
         os.close(end)
         os.close(over)
         os.waitpid(child, 0)
-
-
-def test_a_script_has_its_folder_until_it_ends(tmp_path: Path) -> None:
-    found, _ = run_script([sys.executable, "-c", OTHER], PLAN, tmp_path)
-    assert found.ends["+command"].text == "exited with status 3", found
-    assert found.plan == PLAN, found
 
 
 @pytest.mark.usefixtures("forkserver")

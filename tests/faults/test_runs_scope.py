@@ -1,4 +1,4 @@
-"""The folder of a plan, and the arguments of its world."""
+"""The arguments of a plan's world."""
 
 from __future__ import annotations
 
@@ -6,39 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from faults import hook
-from faults.ledger import Ledger
-from faults.ledger.record import PLAN as PLAN_FILE
-from faults.ledger.record import read_plan
-from faults.ledger.run_files import MARK
 from faults.plan import Plan, PlanError
-from faults.run.runs import check_roles, prepared, scope
+from faults.run.runs import check_roles, scope
 from faults.testing.active_plan import merge_launch_arguments
 from reference.world.start import check_deadline
 from reference.world.supervisor import GRACE
-
-PLAN = Plan.parse("seed=3; Duplicate site=shop:pay")
-
-
-def test_the_folder_holds_the_plan_and_nothing_of_an_earlier_run(tmp_path: Path) -> None:
-    place = tmp_path / "new" / "run"
-    prepared(Plan(), place)
-    Ledger(place, "a").close()
-    (place / "a.log").write_text("of the role that has the ledger")
-    (place / "a.stacks").touch()
-    (place / "b.log").write_text("kept")
-    assert prepared(PLAN, place) == place.resolve()
-    assert sorted(each.name for each in place.iterdir()) == [MARK, "b.log", PLAN_FILE]
-    assert read_plan(place) == PLAN
-
-
-def test_scope_yields_arguments_of_launch(tmp_path: Path) -> None:
-    with scope(PLAN, tmp_path, record=True) as arguments:
-        assert list(arguments) == ["before"]
-        before = arguments["before"]
-        assert before.func == hook.install
-        assert before.args == (tmp_path.resolve(),)
-        assert before.keywords == {"record": True}
 
 
 @pytest.mark.parametrize(
