@@ -176,8 +176,6 @@ def test_a_fault_comes_on_a_line_of_its_own(tmp_path: Path, capsys: pytest.Captu
     [
         ([], [], "{place}: no fault fired, so there is no plan of what fired"),
         ([FIRED], ["--ended", "0"], "--as-plan prints no verdict: wanted it without --ended"),
-        ([FIRED], ["--expect-error", "OSError"], "--as-plan prints no verdict: wanted it without --expect-error"),
-        ([FIRED], ["--json", "x.json"], "--as-plan prints no verdict: wanted it without --json"),
         ([FIRED], ["--junit", "x.xml"], "--as-plan prints no verdict: wanted it without --junit"),
         (
             [{**FIRED, "nth": -2}],

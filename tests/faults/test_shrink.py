@@ -18,7 +18,7 @@ from faults.judge.rules import Check, Judgement, judge
 from faults.ledger.ledger import Event, Timeline
 from faults.ledger.record import End, Run, read
 from faults.plan import Fault, Plan
-from faults.run.runs import Subject, run
+from faults.run.runs import run
 from faults.run.shrink import Shrinker, fails_alike
 from faults.strategies import plans
 from reference.cli.options import BadInput
@@ -129,12 +129,6 @@ THREE = Plan.parse(
 )
 
 
-def test_one_of_three_faults_is_found() -> None:
-    program = Program(lambda plan: "wrong" if any(fault.kind == "Drop" for fault in plan.faults) else "equal")
-    assert smallest(program, THREE) == Plan(THREE.faults[1:2])
-    assert len(program.plans) == 5  # as given, without each fault, and once more in the end
-
-
 def test_a_fault_that_is_needed_no_more_is_left_out_in_another_round() -> None:
     """Here the first fault is needed as long as the last one is there."""
 
@@ -143,15 +137,6 @@ def test_a_fault_that_is_needed_no_more_is_left_out_in_another_round() -> None:
         return "wrong" if "Drop" in kinds and ("Duplicate" not in kinds or "Delay" in kinds) else "equal"
 
     assert smallest(Program(verdict), THREE) == Plan(THREE.faults[1:2])
-
-
-def test_no_plan_is_run_twice() -> None:
-    """Without its last fault, the smaller plan is the first fault alone, in both rounds."""
-    program = Program(
-        lambda plan: "wrong" if {"Delay", "Duplicate"} <= {each.kind for each in plan.faults} else "equal"
-    )
-    assert smallest(program, THREE) == Plan((THREE.faults[0], THREE.faults[2]))
-    assert len(set(program.plans)) == len(program.plans) - 1 == 5  # the last run is the confirmation
 
 
 def test_a_shrink_does_not_slip_to_another_bug() -> None:
@@ -302,23 +287,6 @@ def test_an_interrupted_shrink_tells_its_smallest_plan(tmp_path: Path, capsys: p
     assert said[-1] == f"plan: {LOST}; {LOST}"
     assert passed == [False]
     assert said[-1].removeprefix("plan: ") in (tmp_path / "report.json").read_text()
-
-
-@pytest.mark.long
-def test_what_only_a_trace_shows_is_shrunk_with_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    plan = Plan.parse(f"Drop {PAY} nth=1 side=request; Delay {PAY} nth=2 side=request seconds=0.01")
-    for leaks, status in (("count", 2), ("trace", 1)):
-        options = Namespace(**{**OPTIONS, "leaks": leaks, "dir": str(tmp_path / leaks)})
-        found = _status(plays.subject(plays.hoarding), plan, options)
-        assert found == status, capsys.readouterr()
-    assert capsys.readouterr().out.splitlines()[-1] == f"plan: Drop {PAY} nth=1 side=request"
-
-
-def _status(subject: Subject, plan: Plan, options: Namespace) -> int:
-    try:
-        return shrink_of(subject, plan, options)
-    except BadInput:
-        return 2
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import time
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -16,13 +15,12 @@ import pytest
 
 from faults.cli.main import main
 from faults.judge.rules import judge
-from faults.ledger.moments_seen import census
 from faults.ledger.record import Run
 from faults.plan import Fault
 from faults.plan.fields import ENGINE_SITES
 from faults.plan.kinds import Called
 from faults.run.runs import Subject, run
-from faults.run.sweep import VARIANTS, Cell, Result, SweepFailed, every_way, healthy, sweep
+from faults.run.sweep import VARIANTS, Cell, SweepFailed, every_way, healthy
 from tests.support import roles_subjects as plays
 from tests.support.targets import sweep_of
 
@@ -82,58 +80,8 @@ def test_what_torch_sends_is_swept_by_what_can_hit_it() -> None:
     assert kinds["torch:to_here"] == {*UNASKED, "Corrupt reply"} - {"Raise flight"}
 
 
-def test_a_real_subjects_calls_give_its_cells(tmp_path: Path) -> None:
-    healthy = recorded(plays.two_tills(), tmp_path)
-    sites = census(healthy.timeline)
-    assert sites == {
-        plays.PAY: Called({"till1": 2, "till2": 2}, ("shop",)),
-        plays.TOTAL: Called({"till1": 1, "till2": 1}, ("shop",)),
-    }
-    assert len(list(cells(sites, 0.5))) == 4 * len(UNASKED) - 1  # each total is the only one of its till
-    assert healthy.seconds > 0
-
-
 def recorded(subject: Subject, place: Path) -> Run:
     return healthy(partial(run, subject, recorded=True), subject.name, place)
-
-
-def swept(till: Any, place: Path, *injections: str) -> dict[tuple[str, str], Result]:
-    """Return the results of ``pay``'s cells, by kind and occurrence."""
-    subject = plays.subject(till)
-    sites = census(recorded(subject, place / "healthy").timeline)
-    every = cells(sites, subject.timeout)
-    todo = [(cell,) for cell in every if cell.site == plays.PAY and cell.injection in injections]
-    results = sweep(partial(run, subject), todo, place)
-    return {(cell.injection, cell.occurrence): each for each in results for cell in each.cells}
-
-
-@pytest.mark.long
-def test_only_the_cells_with_the_defect_fail(tmp_path: Path) -> None:
-    results = swept(plays.retrying, tmp_path, "Drop request", "Drop reply")
-    verdicts = {key: result.judgement.verdict for key, result in results.items()}
-    assert verdicts == {
-        ("Drop request", "first"): "equal",
-        ("Drop request", "last"): "equal",
-        ("Drop reply", "first"): "wrong",
-        ("Drop reply", "last"): "wrong",
-    }
-    last = results["Drop reply", "last"]
-    assert last.passed is False
-    assert last.folder.name == "0003"
-    assert last.cells[0].caller == "till#3"
-    assert "211 in the till" in last.detail
-    assert [path.name for path in sorted(tmp_path.iterdir())] == ["0000", "0001", "0002", "0003", "healthy"]
-
-
-def test_no_cell_begins_after_the_budget(tmp_path: Path) -> None:
-    """At least one cell is run."""
-    subject = plays.subject(plays.careful)
-    sites = census(recorded(subject, tmp_path / "healthy").timeline)
-    todo, begun = [(cell,) for cell in cells(sites, 0.5)], list[int]()
-    results = list(sweep(partial(run, subject), todo, tmp_path, due=time.monotonic(), on_start=begun.append))
-    assert [result.cells for result in results] == todo[:1]
-    assert begun == [0]
-    assert len(todo) == 3 * (len(UNASKED) - 1)  # one till calls: there is no order
 
 
 def test_a_subject_that_is_not_healthy_is_not_swept(tmp_path: Path) -> None:

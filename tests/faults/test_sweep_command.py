@@ -61,11 +61,6 @@ def test_a_part_does_not_depend_on_the_other_cells() -> None:
         assert [cell for [cell] in here if cell in more] == [cell for [cell] in there]
 
 
-def test_a_part_may_be_empty() -> None:
-    only = [CELLS[0]]
-    assert sorted(len(chosen(only, options(part=(number, 2)))) for number in (1, 2)) == [0, 1]
-
-
 @pytest.mark.parametrize("text", ["", "1", "0/2", "3/2", "1/0", "-1/2", "1/2/3", "a/b", "1/99999", "1 / 2"])
 def test_a_part_is_one_of_its_number(text: str) -> None:
     with pytest.raises(ArgumentTypeError, match=r"^wanted I/N with I from 1 to N, such as 1/4, got "):

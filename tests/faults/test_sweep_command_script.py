@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from faults.cli import targets
 from faults.cli.main import main
 from tests.support.script_runs import SCRIPTS, own
 from tests.support.suite_runs import ROOT
@@ -64,19 +62,6 @@ def test_a_payment_that_is_made_twice_is_found(capfd: pytest.CaptureFixture[str]
     assert not Path("total.pt").exists()
 
 
-@pytest.mark.cold
-@pytest.mark.long
-def test_a_command_checks_every_run(capfd: pytest.CaptureFixture[str]) -> None:
-    """It is told where the program's output is, and what each run has left is taken away."""
-    check = 'sh -c \'grep -qx "111 in the till" "$FAULTS_OUTPUT" && test -s total.pt\''
-    options = ["--kinds", "Drop reply", "--sites", "pay", "--check", check, "--budget", "1e-6"]
-    assert main(["sweep", *options, *script("total.pt")]) == 1
-    said = capfd.readouterr()
-    assert "1 wrong" in said.out.splitlines()
-    assert "1 of 2 cells were not run" in said.out
-    shutil.rmtree(said.err.splitlines()[-1].removeprefix("stored in "))
-
-
 @pytest.mark.long
 def test_results_that_change_by_themselves_are_refused(capfd: pytest.CaptureFixture[str]) -> None:
     text = (SCRIPTS / "tally.py").read_text().replace("import tempfile", "import tempfile\nimport time")
@@ -86,13 +71,6 @@ def test_results_that_change_by_themselves_are_refused(capfd: pytest.CaptureFixt
     assert "two healthy runs of" in said
     assert "differ: output: no line '" in said
     assert "(--ignore leaves out what changes)" in said
-
-
-@pytest.mark.long
-def test_a_program_that_does_not_write_its_file_is_not_healthy(capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["sweep", "--same-file", "other.pt", "--dir", "runs", *script("total.pt")]) == 2
-    assert "is not healthy: " in (said := capfd.readouterr().err)
-    assert "other.pt was not written" in said
 
 
 @pytest.mark.long
@@ -150,17 +128,6 @@ def test_a_sweep_without_a_check_says_so(capfd: pytest.CaptureFixture[str]) -> N
         in said.err
     )
     assert "1 unchecked" in said.out.splitlines()
-
-
-def test_options_after_the_script_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("my.py").touch()
-    assert main(["sweep", "--script", "my.py", "--same-output"]) == 2
-    assert "stands after --script, where all words belong to the program" in capsys.readouterr().err
-
-
-def test_a_run_has_ten_times_the_healthy_runs_seconds_and_at_least_sixty() -> None:
-    assert targets.TIMES == 10.0
-    assert targets.SECONDS == 60.0
 
 
 @pytest.mark.long

@@ -143,46 +143,19 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-def swept(
-    place: Path, capsys: pytest.CaptureFixture[str], till: Any = plays.layered, **given: Any
-) -> tuple[int, list[str], Any]:
-    """Sweep a till: the one with two layers of retries. Return the status, what was printed, and the report."""
-    options = {**OPTIONS, "sites": plays.ONCE, "kinds": ["Drop reply"], **given}
-    report = place / "report.json"
-    place.mkdir(exist_ok=True)
-    status = sweep_of(plays.subject(till), Namespace(**{**options, "dir": str(place), "json": str(report)}))
-    content = json.loads(report.read_text())
-    jsonschema.validate(content, SCHEMA)
-    return status, capsys.readouterr().out.splitlines(), content
-
-
-@pytest.mark.long
-def test_a_till_with_two_layers_of_retries_survives_every_single_fault(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Neither in the first nor in the last call, of whatever kind."""
-    status, said, _ = swept(tmp_path, capsys, kinds=None, pairs=False)
-    assert status == 0
-    assert said[-1] == "10 equal, 10 failed loudly"
-
-
-def test_cells_and_pairs_have_one_budget(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, said, report = swept(tmp_path, capsys, budget=1e-6)
-    assert status == 0
-    assert len(report["runs"]) == 1
-    assert said[-1] == f"{report['not_run']} of {report['not_run'] + 1} cells and pairs were not run"
-    assert report["not_run"] >= 2
-
-
 @pytest.mark.long
 def test_every_part_runs_all_cells_and_its_own_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of two delays of the first call and two of the last: four of each two, and each of the first with its next."""
     found = []
     for number in (1, 2):
+        place = tmp_path / str(number)
         late = {"sites": plays.PAY, "kinds": ["Delay"], "part": (number, 2)}
-        status, said, report = swept(tmp_path / str(number), capsys, plays.careful, **late)
-        assert status == 0
+        options = {**OPTIONS, **late, "dir": str(place / "runs"), "json": str(place / "report.json")}
+        place.mkdir()
+        assert sweep_of(plays.subject(plays.careful), Namespace(**options)) == 0
+        report = json.loads((place / "report.json").read_text())
+        jsonschema.validate(report, SCHEMA)
         assert len([run for run in report["runs"] if "cell" in run]) == 4
-        assert said[-2] == "alone: 4 equal"
+        assert capsys.readouterr().out.splitlines()[-2] == "alone: 4 equal"
         found += [run["plan"] for run in report["runs"] if "pair" in run]
     assert len(found) == len(set(found)) == 6

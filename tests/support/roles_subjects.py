@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-import os
-import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -20,15 +16,13 @@ from faults.run.runs import Subject
 from reference.outcome import Outcome, Returned
 
 PAY, TOTAL = f"{__name__}:pay", f"{__name__}:total"
-ONCE = f"{__name__}:pay_once"
-COINS, CHECKED = f"{__name__}:pay_coins", f"{__name__}:pay_checked"
+COINS = f"{__name__}:pay_coins"
 AMOUNTS = (1, 10, 100)
 
 # Seconds until a till gives up a call.
 TIMEOUT = 1.0
 
 _paid: list[int] = []
-_kept: list[object] = []
 
 
 def pay(amount: int) -> None:
@@ -116,42 +110,12 @@ def layered() -> int:
     return _total()
 
 
-def stubborn() -> int:
-    """Waits forever for an answer that does not come."""
-    try:
-        return careful()
-    except RuntimeError:
-        threading.Event().wait()
-        raise
-
-
 def clumsy() -> int:
     """Makes a mistake when a call fails."""
     try:
         return careful()
     except RuntimeError:
         return int(None.grad)  # type: ignore[attr-defined]
-
-
-class ShopClosed(Exception):
-    """The error that a till raises for a failed call."""
-
-
-def telling() -> int:
-    """Reports a failed call in its own words."""
-    try:
-        return careful()
-    except RuntimeError as error:
-        raise ShopClosed("no sale today") from error
-
-
-def mortal() -> int:
-    """Kills itself when a call fails."""
-    try:
-        return careful()
-    except RuntimeError:
-        os.kill(os.getpid(), signal.SIGKILL)
-        raise
 
 
 def touchy() -> int:
@@ -177,31 +141,9 @@ def forgetful() -> int:
     return careful()
 
 
-class Receipt:
-    """What the shop keeps for a till."""
-
-
-def hoarding() -> int:
-    """Keeps a receipt for each payment that fails, in a global, and goes on without it."""
-    for amount in AMOUNTS:
-        try:
-            _pay(amount)
-        except RuntimeError:
-            for _ in range(2):
-                _kept[:] = [*_kept, rpc.remote("shop", Receipt, timeout=TIMEOUT)]
-            _pay(amount)
-    return _total()
-
-
 def pay_coins(coins: torch.Tensor) -> torch.Tensor:
     _paid.append(int(coins.sum()))
     return coins.sum()
-
-
-def pay_checked(coins: torch.Tensor, amount: int) -> torch.Tensor:
-    if int(coins.sum()) != amount:
-        raise ValueError(f"the coins are corrupted: {int(coins.sum())}, wanted {amount}")
-    return pay_coins(coins)
 
 
 def trusting() -> int:
@@ -211,50 +153,12 @@ def trusting() -> int:
     return _total()
 
 
-def checking() -> int:
-    """Ends if the shop finds that the coins are not those that were sent."""
-    for amount in AMOUNTS:
-        rpc.rpc_sync("shop", pay_checked, args=(torch.tensor([amount, 0]), amount), timeout=TIMEOUT)
-    return _total()
-
-
-def correcting() -> int:
-    """Pays again if the shop refuses the coins."""
-    for amount in AMOUNTS:
-        coins = (torch.tensor([amount, 0]), amount)
-        try:
-            rpc.rpc_sync("shop", pay_checked, args=coins, timeout=TIMEOUT)
-        except ValueError:
-            rpc.rpc_sync("shop", pay_checked, args=coins, timeout=TIMEOUT)
-    return _total()
-
-
-def watching() -> int:
-    """Checks the answers itself, and logs a wrong one, which it does not need."""
-    for amount in AMOUNTS:
-        told = rpc.rpc_sync("shop", pay_coins, args=(torch.tensor([amount, 0]),), timeout=TIMEOUT)
-        if int(told) != amount:
-            logging.getLogger(__name__).warning("the shop's answer is corrupted: %s, wanted %s", int(told), amount)
-    return _total()
-
-
 def judged(outcomes: Mapping[str, Outcome]) -> tuple[str, str] | None:
     """Compare what a till returned with what it should."""
     values = [o.value for name, o in outcomes.items() if name.startswith("till") and isinstance(o, Returned)]
     if not values:
         return None
     return ("equal" if values[0] == sum(AMOUNTS) else "wrong"), f"{values[0]} in the till"
-
-
-def half() -> int:
-    """One of two tills."""
-    _pay(1)
-    _pay(10)
-    return _total()
-
-
-def two_tills() -> Subject:
-    return Subject("two tills", {"shop": shop, "till1": half, "till2": half}, TIMEOUT)
 
 
 def subject(till: Callable[[], object]) -> Subject:
