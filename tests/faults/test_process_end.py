@@ -18,7 +18,6 @@ pytestmark = [pytest.mark.long, pytest.mark.usefixtures("plain_over_tcp")]
 
 PAYS = "site=__main__:pay role=till nth=2"
 LOST = f"Drop {PAYS} side=request"
-KILLED = "was killed by the plan, by SIGKILL"
 GONE, RETURNED, LATE = "is gone without a word", "returned", "raised RuntimeError: RPCErr:1:RPC ran for more"
 
 
@@ -48,19 +47,9 @@ def ended(found: Run, wanted: dict[str, str]) -> None:
         pytest.param("strict", LOST, "wrong", "raised ", LATE, marks=pytest.mark.cold),
         ("tolerant", LOST, "unchecked", RETURNED, RETURNED),
         ("strict", f"Duplicate {PAYS}", "wrong", "raised ", "raised RuntimeError: "),
-        (
-            "strict",
-            "Crash role=shop at=call:__main__:pay#2@till",
-            "wrong",
-            "was killed by the plan, by SIGKILL",
-            "raised",
-        ),
-        ("strict", "Crash role=till at=up@till", "wrong", "raised ", KILLED),
         ("leaves", LOST, "wrong", "raised ", "exited with status 1"),  # from within the handler
         ("gone", LOST, "wrong", "raised ", GONE),
         ("gone", f"Duplicate {PAYS}", "unchecked", RETURNED, RETURNED),
-        ("strict", "Drop message=PYTHON_CALL role=till times=1", "wrong", "raised ", "raised "),
-        ("open", "Drop message=RREF_USER_DELETE role=till times=1", "unknown", RETURNED, RETURNED),
     ],
 )
 def test_a_role_is_judged_even_if_its_parent_ignores_its_exit_code(
@@ -97,25 +86,20 @@ def test_a_process_has_the_status_that_it_really_ended_with(how: str, verdict: s
 
 
 @pytest.mark.parametrize(
-    ("program", "how", "verdict", "role", "end"),
+    ("how", "role", "end"),
     [
-        ("launched.py", "kill", "unchecked", "shop", GONE),
-        ("launched.py", "killpg", "unchecked", "shop", GONE),
-        ("launched.py", "interrupt", "unchecked", "shop", "was interrupted"),
-        ("launched.py", "abort", "unchecked", "shop", GONE),
-        ("launched.py", "gives-up", "unchecked", "till", "was interrupted"),
-        ("launched.py", "twice", "unchecked", "till", RETURNED),
-        ("ranks.py", "right", "unchecked", "till", RETURNED),
-        ("ranks.py", "wrong", "wrong", "till", "raised AssertionError: 2"),
+        ("kill", "shop", GONE),
+        ("interrupt", "shop", "was interrupted"),
+        ("abort", "shop", GONE),
+        ("gives-up", "till", "was interrupted"),
+        ("twice", "till", RETURNED),
     ],
 )
-def test_programs_may_start_and_end_their_processes_in_many_ways(
-    program: str, how: str, verdict: str, role: str, end: str, tmp_path: Path
-) -> None:
-    """A launcher without torch, signals, classes of their own; and two worlds at once, of which one lingers. Who is
-    gone without a word is shown, and convicts nobody."""
-    found, judgement = played(program, how, tmp_path)
-    assert judgement.verdict == verdict, f"{judgement}\n{found.timeline}"
+def test_programs_may_start_and_end_their_processes_in_many_ways(how: str, role: str, end: str, tmp_path: Path) -> None:
+    """A launcher without torch, signals, and two worlds at once, of which one lingers. Who is gone without a word is
+    shown, and convicts nobody."""
+    found, judgement = played("launched.py", how, tmp_path)
+    assert judgement.verdict == "unchecked", f"{judgement}\n{found.timeline}"
     ended(found, {role: end})
     assert (f"{role} {GONE}, " in str(judgement)) == (end == GONE)
 
@@ -128,17 +112,3 @@ def test_a_program_that_recovers_has_no_bound(tmp_path: Path) -> None:
     assert "till (life 1) raised RuntimeError: FaultError('injected'), " in str(judgement)
     [raised] = found.timeline.of("raised")
     assert found.ends[COMMAND].time - found.start - raised.time > 3
-
-
-@pytest.mark.parametrize(
-    ("seconds", "verdict", "end"), [("4", "failed loudly", "exited with status 1"), ("20", "hung", "still ran")]
-)
-def test_roles_that_outlive_a_command_that_the_plan_has_killed_have_their_bound(
-    seconds: str, verdict: str, end: str, tmp_path: Path
-) -> None:
-    """The worker notices at once that its controller is gone, and tries again for so long."""
-    command = [sys.executable, own("controller.py", tmp_path), seconds]
-    plan = Plan.parse("Crash role=controller at=call:__main__:more#5@worker")
-    found, judgement = run_script(command, plan, tmp_path / "run", deadline=60, bound=8)
-    assert judgement.verdict == verdict, f"{judgement}\n{found.timeline}"
-    ended(found, {"controller": KILLED, "worker": end})

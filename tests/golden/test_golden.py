@@ -11,7 +11,6 @@ import pytest
 
 from faults.plan import Plan
 from tests.golden import judging
-from tests.golden.__main__ import main
 from tests.golden.judging import Golden, judged, stale
 from tests.golden.rows import rows
 
@@ -98,9 +97,3 @@ class TestATableThatChanged:
             "matrix/new has no golden run: record it",
             f"{gone} is in no table: record removes it",
         ]
-
-
-def test_names_that_no_row_has_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["judge", "nothing/*"])
-    assert "no row is named 'nothing/*'" in capsys.readouterr().err

@@ -1,6 +1,6 @@
 """A shop that serves until it is ended, and a till; the launcher imports no torch. Knows nothing of faults.
 
-python launched.py kill | killpg | interrupt | abort | gives-up | again | twice
+python launched.py kill | interrupt | abort | gives-up | again | twice
 """
 
 import os
@@ -44,8 +44,6 @@ def play(how, name, place):
 def end(how, shop):
     if how == "kill":
         shop.kill()
-    elif how == "killpg":
-        os.killpg(shop.pid, signal.SIGKILL)
     elif how == "interrupt":
         shop.send_signal(signal.SIGINT)
     else:
@@ -55,7 +53,7 @@ def end(how, shop):
 
 def start(how, place):
     command = [sys.executable, __file__, how]
-    return [subprocess.Popen([*command, name, place], start_new_session=how == "killpg") for name in ("shop", "till")]
+    return [subprocess.Popen([*command, name, place]) for name in ("shop", "till")]
 
 
 def main(how):

@@ -31,13 +31,18 @@ def play(_=0):
         rpc.shutdown()
 
 
+class Player(multiprocessing.get_context("spawn").Process):
+    def run(self):
+        play()
+
+
 if __name__ == "__main__":
     if sys.argv[1] in ("here", "twice"):
         play()
     if sys.argv[1] == "twice":
         play()
     if sys.argv[1] == "process":
-        process = multiprocessing.get_context("spawn").Process(target=play)
+        process = Player()
         process.start()
         process.join()
         sys.exit(process.exitcode)
