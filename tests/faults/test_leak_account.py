@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import sys
 from contextlib import ExitStack
 
 import pytest
@@ -44,9 +46,38 @@ def test_only_what_has_begun_since_is_left(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_memory_that_is_removed_when_its_process_has_ended_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = SHARED / f"faults_test_{os.getpid()}_late"
+    monkeypatch.setattr(leak_account, "REMOVAL", 60.0)  # on a busy machine a look takes more than a second
     with ExitStack() as undo:
         accounting = Accounting("none")
         undo.callback(memory.unlink, missing_ok=True)
         memory.write_bytes(b"1")
         monkeypatch.setattr("time.sleep", lambda _: memory.unlink())  # as Python's tracker does meanwhile
         assert accounting.left() == []
+
+
+STRANGER = """
+import os, signal
+from multiprocessing import resource_tracker, shared_memory
+
+memory = shared_memory.SharedMemory(create=True, size=8)
+resource_tracker.unregister(memory._name, "shared_memory")  # the test removes it
+print(os.getpid(), memory.name, flush=True)
+signal.pause()
+"""
+
+
+def test_what_another_run_has_at_the_same_time_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that no process of this run has started, and the memory that it has open."""
+    monkeypatch.setattr(leak_account, "GRACE", 0.05)
+    monkeypatch.setattr(leak_account, "REMOVAL", 0.05)
+    accounting = Accounting("none")
+    said, told = os.pipe()
+    subprocess.run(["setsid", "--fork", sys.executable, "-c", STRANGER], stdout=told, check=True)
+    os.close(told)
+    with os.fdopen(said) as lines:
+        pid, name = lines.readline().split()
+    try:
+        assert accounting.left() == []
+    finally:
+        os.kill(int(pid), signal.SIGKILL)
+        (SHARED / name).unlink()

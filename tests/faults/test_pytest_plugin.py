@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -15,7 +12,7 @@ from faults.inject import messages
 from faults.inject.network import network
 from faults.plan import Plan
 from faults.plan.kinds import NAMES
-from tests.support.suite_runs import ROOT, SUITES, Run, installed, part, suites
+from tests.support.suite_runs import ROOT, Run, installed, part, suites
 
 
 @pytest.fixture
@@ -227,37 +224,6 @@ def test_a_plan_of_the_command_line_works_in_two_workers_of_xdist(run: Run) -> N
     assert part(result, "faults: plan") == [plan]
     assert any("fired" in line and "kind=Delay" in line for line in part(result, "faults: timeline"))
     assert result.stdout.str().count("faults: seed 0") == 1
-
-
-@pytest.mark.long
-def test_two_suites_at_once_do_not_disturb_each_other(pytester: pytest.Pytester) -> None:
-    """While a test of the second suite begins and ends, the first has a process, shared memory and a world."""
-    pytester.makeini("[pytest]\n")
-    pytester.makepyfile(test_shared=(SUITES / "shared.py").read_text())
-    for name in ("go", "made", "done"):
-        os.mkfifo(pytester.path / name)
-    processes = []
-    for part_of in ("first", "second"):
-        command = [sys.executable, "-m", "pytest", "-p", "faults.pytest_plugin", "-p", "no:cacheprovider"]
-        processes.append(
-            subprocess.Popen(
-                [*command, "--faults-leaks=all", "--timeout=60", "-k", part_of],
-                cwd=pytester.path,
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-        )
-    try:
-        first, second = (process.communicate(timeout=90)[0] for process in processes)
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait(10)
-    assert [process.returncode for process in processes] == [0, 0], first + second
-    assert "1 passed" in first
-    assert "2 passed" in second
 
 
 def test_a_run_that_is_interrupted_ends_as_pytests_own(
