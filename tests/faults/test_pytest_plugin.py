@@ -194,17 +194,6 @@ def test_installed_or_not_it_is_there_once_and_torch_is_not(
 
 @pytest.mark.long
 @pytest.mark.usefixtures("warm_start")
-def test_the_seed_decides_what_hypothesis_draws(run: Run) -> None:
-    drawn = []
-    for seed in ("1", "1", "2"):
-        result = run("drawing", "-s", "--faults-seed", seed)
-        result.assert_outcomes(passed=1)
-        drawn.append(next(line for line in result.stdout.lines if "drawn" in line))
-    assert drawn[0] == drawn[1] != drawn[2]
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("warm_start")
 def test_the_examples_of_the_manual_run(run: Run, pytester: pytest.Pytester) -> None:
     blocks = re.findall(r"```python\n# (\w+\.py).*\n((?s:.*?))```", (ROOT / "docs" / "pytest.md").read_text())
     assert [name for name, _ in blocks] == ["conftest.py", "shop.py", "test_shop.py"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import sys
 from argparse import Namespace
 from collections.abc import Callable
@@ -168,22 +167,3 @@ def test_a_command_of_many_runs_has_its_folder_until_the_last_run(command: str, 
         assert shrink_of(subject, Plan.parse(f"Delay site={plays.TOTAL} seconds=0.01 side=reply"), options) == 1
     assert runs[:2] == [{"healthy"}, {"healthy", "0000"}]
     elsewhere(prepared, Plan(), tmp_path / "0000")
-
-
-def test_a_killed_command_keeps_no_folder(tmp_path: Path) -> None:
-    said, told = os.pipe()
-    child = os.fork()
-    if child == 0:
-        with reserved(tmp_path):
-            os.write(told, b"1")
-            signal.pause()
-    try:
-        os.read(said, 1)
-        with pytest.raises(PlanError, match=BUSY):
-            prepared(Plan(), tmp_path / "run")
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        os.close(said)
-        os.close(told)
-    prepared(Plan(), tmp_path / "run")
