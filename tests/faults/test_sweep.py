@@ -7,7 +7,6 @@ import shutil
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,11 @@ import pytest
 
 from faults.cli.main import main
 from faults.judge.rules import judge
-from faults.ledger.record import Run
 from faults.plan import Fault
 from faults.plan.fields import ENGINE_SITES
 from faults.plan.kinds import Called
-from faults.run.runs import Subject, run
-from faults.run.sweep import VARIANTS, Cell, SweepFailed, every_way, healthy
+from faults.run.runs import Subject
+from faults.run.sweep import VARIANTS, Cell, SweepFailed, every_way
 from tests.support import roles_subjects as plays
 from tests.support.targets import sweep_of
 
@@ -78,15 +76,6 @@ def test_what_torch_sends_is_swept_by_what_can_hit_it() -> None:
     kinds = {site: {cell.injection for cell in found if cell.site == site} for site in ENGINE_SITES}
     assert kinds["torch:backward"] == {"Delay request", "Corrupt request"}
     assert kinds["torch:to_here"] == {*UNASKED, "Corrupt reply"} - {"Raise flight"}
-
-
-def recorded(subject: Subject, place: Path) -> Run:
-    return healthy(partial(run, subject, recorded=True), subject.name, place)
-
-
-def test_a_subject_that_is_not_healthy_is_not_swept(tmp_path: Path) -> None:
-    with pytest.raises(SweepFailed, match=r"healthy run of untidy is not healthy: .*sleep 1000 still runs"):
-        recorded(plays.subject(plays.untidy), tmp_path)
 
 
 def test_a_subject_that_calls_nothing_is_not_swept() -> None:
