@@ -99,14 +99,6 @@ def test_a_plan_may_come_from_a_file_and_dir_keeps_the_run(tmp_path: Path, capsy
     assert capsys.readouterr().out.count("verdict: equal") == 2
 
 
-def test_list_shows_the_sites_of_a_healthy_run(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["list", "batch_parameter_server", "--steps", "1"]) == 0
-    out = capsys.readouterr().out
-    assert f"{SITE} " in out
-    assert "trainer1 1, trainer2 1" in out
-    assert "torch.distributed" not in out
-
-
 BAD = [
     (["fly"], "unknown command 'fly', wanted one of list, run"),
     (["run"], "run what? wanted a tutorial's name first, got nothing"),

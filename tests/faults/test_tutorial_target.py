@@ -15,14 +15,6 @@ from reference.verify import quick
 CASE = quick("dist_autograd")
 
 
-def test_a_tutorial_is_a_subject_by_its_case() -> None:
-    subject = of_tutorial(CASE)
-    assert subject.name == "dist_autograd" if type(CASE)() == CASE else subject.name.startswith("dist_autograd ")
-    assert list(subject.roles) == list(load("dist_autograd").roles(CASE))
-    assert subject.timeout == CASE.timeout
-    assert of_tutorial(replace(CASE, timeout=2.5)).name.endswith("timeout=2.5")
-
-
 def test_a_subjects_trace_is_judged_by_its_twin() -> None:
     subject, trace = of_tutorial(CASE), load("dist_autograd").train_locally(CASE)
     judged = subject.judge({"worker0": Returned(trace), "worker1": Returned(None)})

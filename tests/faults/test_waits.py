@@ -117,7 +117,7 @@ def test_an_overdue_script_is_told_with_its_places(tmp_path: Path, capfd: pytest
     [ends] = [check.text for check in judge(found).checks if check.name == "ends"]
     assert ends.startswith("the command missed the deadline; ")
     assert " waits at waiting.py:" in ends
-    assert len(found.waits) >= 5
+    assert found.waits
     assert [name for name, where in found.waits.items() if f"{name} waits at {where}" not in told] == []
     assert found.ends["+command"].text == "was overdue after 3 s"
 
