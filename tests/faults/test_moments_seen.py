@@ -5,7 +5,6 @@ from __future__ import annotations
 from faults.ledger import Event, Timeline
 from faults.ledger.moments_seen import census, moments_seen, roles_of, steps_of
 from faults.plan.kinds import Called
-from faults.plan.places import Moment
 from tests.judge.by_hand import script
 
 EVENTS = (
@@ -25,12 +24,6 @@ def test_moments_that_differ_in_their_number_are_told_as_one() -> None:
         "step:1@b, ... step:2@b",
         "shutdown@b",
     ]
-
-
-def test_each_moment_can_be_written_in_a_plan() -> None:
-    for each in moments_seen(script("seed=0", *EVENTS).timeline):
-        assert Moment.parse(str(each.first)) == each.first
-        assert Moment.parse(str(each.last)) == each.last
 
 
 def test_steps_are_counted_once_and_processes_without_rpc_are_no_roles() -> None:

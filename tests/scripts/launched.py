@@ -1,6 +1,6 @@
 """A shop that serves until it is ended, and a till; the launcher imports no torch. Knows nothing of faults.
 
-python launched.py kill | interrupt | abort | gives-up | again | twice
+python launched.py kill | interrupt | abort | gives-up | twice
 """
 
 import os
@@ -25,15 +25,11 @@ def play(how, name, place):
     if name == "shop" and how != "twice":
         while True:
             time.sleep(1)
-    for amount in range(1, 3 if place.endswith("again") else 5):
+    for amount in range(1, 5):
         try:
             assert name == "shop" or rpc.rpc_sync("shop", pay, args=(amount,)) == amount
         except RuntimeError as error:
             print(f"not paid {amount}: {str(error)[:24]}")
-            if how == "again":
-                raise
-    if place.endswith("again"):
-        time.sleep(4)
     rpc.shutdown(graceful=how == "twice")
     if how == "gives-up":
         raise KeyboardInterrupt
@@ -62,12 +58,9 @@ def main(how):
             both = [each for name in ("first", "second") for each in start(how, f"{folder}/{name}")]
             assert [each.wait() for each in both] == [0] * 4
             return
-        for place in ("first", "again"):
-            shop, till = start(how, f"{folder}/{place}")
-            failed = till.wait()
-            end(how, shop)
-            if how != "again" or not failed:
-                return
+        shop, till = start(how, f"{folder}/place")
+        till.wait()
+        end(how, shop)
 
 
 if __name__ == "__main__":

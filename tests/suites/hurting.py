@@ -168,12 +168,6 @@ def test_unused_without_a_fixture():
 
 
 @plan(FIRST)
-def test_unused_by_a_launch_of_its_own():
-    with launch(["a", "b"]) as world:
-        served(world)
-
-
-@plan(FIRST)
 def test_unused_arguments(plan):
     plan.arguments(["a", "b"])
 
