@@ -93,28 +93,17 @@ def test_an_rref_can_be_passed_on_and_dropped_at_once(clean: World) -> None:
         clean.call("d", plays.drop, "k")
 
 
-class TestCycle:
-    """Two objects of two owners have an RRef to each other, and no other role has one."""
-
-    def test_a_cycle_is_kept_forever(self) -> None:
-        with idle() as world:
-            world.call("a", plays.create_chain, "b", "c")
-            for role in "abc":
-                keeps(world, role, 0, 0, 0)  # the healthy counterpart
-            world.call("a", plays.create_cycle, "b", "c")
-            for role in "bc":
-                keeps(world, role, 1, 1, 0)  # once what `a` itself had of them is given up
-            others(world)
-            assert [world.call(role, plays.counts) for role in "bc"] == [(1, 1, 0)] * 2
-
-    @pytest.mark.xfail(
-        reason="pytorch 27096: counting references does not free a cycle", strict=True, raises=AssertionError
-    )
-    def test_a_cycle_is_freed(self) -> None:
-        with idle() as world:
-            world.call("a", plays.create_cycle, "b", "c")
-            others(world)
-            assert [world.call(role, plays.counts) for role in "bc"] == [(0, 0, 0)] * 2
+def test_a_cycle_is_kept_forever() -> None:
+    """Two objects of two owners have an RRef to each other, and no other role has one (upstream issue 27096)."""
+    with idle() as world:
+        world.call("a", plays.create_chain, "b", "c")
+        for role in "abc":
+            keeps(world, role, 0, 0, 0)  # the healthy counterpart
+        world.call("a", plays.create_cycle, "b", "c")
+        for role in "bc":
+            keeps(world, role, 1, 1, 0)  # once what `a` itself had of them is given up
+        others(world)
+        assert [world.call(role, plays.counts) for role in "bc"] == [(1, 1, 0)] * 2
 
 
 def others(world: World) -> None:
@@ -131,17 +120,10 @@ def others(world: World) -> None:
 
 class TestDeadUser:
     def test_a_dead_users_fork_is_kept_forever(self) -> None:
+        """Upstream issue 26379."""
         with idle() as world:
             user_dies(world)
             assert world.call("b", plays.counts) == (1, 1, 0)
-
-    @pytest.mark.xfail(
-        reason="pytorch 26379: an owner does not notice that a user died", strict=True, raises=AssertionError
-    )
-    def test_a_dead_users_fork_is_given_up(self) -> None:
-        with idle() as world:
-            user_dies(world)
-            assert world.call("b", plays.counts) == (0, 0, 0)
 
     def test_a_dead_users_autograd_context_is_kept_forever(self) -> None:
         with idle() as world:
@@ -207,7 +189,8 @@ class TestDeadOwner:
             assert world.call("a", plays.ask, "c") == 2
 
     def test_passing_a_dead_owners_rref_on_blocks_until_the_timeout(self) -> None:
-        """It blocks the sender: the receiver waits for the owner's answer, never executes, and keeps one context."""
+        """It blocks the sender: the receiver waits for the owner's answer, never executes, and keeps one context
+        (upstream issue 40936)."""
         with idle() as world:
             world.call("a", plays.create, "k", "b", 7)
             kill(world, "b")
@@ -217,17 +200,6 @@ class TestDeadOwner:
             assert not world.call("c", plays.holds, "k")
             keeps(world, "c", 0, 0, 1)
             assert world.call("a", plays.ask, "c") == 2
-
-    @pytest.mark.xfail(
-        reason="pytorch 40936: the receiver knows that the owner is dead, and waits for it",
-        strict=True,
-        raises=AssertionError,
-    )
-    def test_passing_a_dead_owners_rref_on_fails_at_once(self) -> None:
-        with idle() as world:
-            world.call("a", plays.create, "k", "b", 7)
-            kill(world, "b")
-            assert world.call("a", plays.pass_on, "k", "c", SECONDS).text.startswith(GONE)
 
     def test_an_rref_on_a_dead_owner_fails_when_created_or_fetched(self) -> None:
         """Which of the two depends on the moment; where creating does not fail, one stays pending for good."""
