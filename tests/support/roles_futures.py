@@ -6,8 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -67,10 +65,6 @@ def add(a: int, b: int) -> int:
 
 def refuse(text: str) -> None:
     raise ValueError(text)
-
-
-def refuse_key(text: str) -> None:
-    raise KeyError(text)
 
 
 # Answers of this role that another role gives, by number.
@@ -222,35 +216,28 @@ def _complete(leaf: Leaf, to: str, made: dict[int, Future[Any]]) -> None:
 # Chains.
 
 
-def chain(length: int, to: str = "") -> Any:
-    """Chain so many `then`, each adding 1, on a future of this role, or on that of a call."""
-    first: Future[Any] = rpc.rpc_async(to, add, args=(0, 0)) if to else Future()
-    last = first
+def chain(length: int) -> int:
+    """Chain so many `then`, each adding 1, on a future that is then completed."""
+    first: Future[int] = Future()
+    last: Any = first
     for _ in range(length):
         last = last.then(lambda done: done.value() + 1)
-    if not to:
-        first.set_result(0)
-    return last.wait()
+    first.set_result(0)
+    value: int = last.wait()
+    return value
 
 
 def long_chain(length: int, at_once: int) -> int:
-    """Run `chain_in_rounds` in a thread whose stack has the usual 8 MiB, whatever this machine's limits are."""
+    """Add 1 so often by `chain`, ``at_once`` each time, in a thread whose stack has the usual 8 MiB, whatever this
+    machine's limits are."""
     before, found = threading.stack_size(8 << 20), []
     try:
-        thread = threading.Thread(target=lambda: found.append(chain_in_rounds(length, at_once)))
+        thread = threading.Thread(target=lambda: found.extend(chain(at_once) for _ in range(length // at_once)))
         thread.start()
     finally:
         threading.stack_size(before)
     thread.join()
-    return found[0]
-
-
-def chain_in_rounds(length: int, at_once: int) -> int:
-    """The same as `chain`, by futures that are complete before the next `then`: never deeper than ``at_once``."""
-    value = 0
-    while value < length:
-        value += chain(min(at_once, length - value))
-    return value
+    return sum(found)
 
 
 def chain_of_calls(length: int, to: str) -> Any:
@@ -259,24 +246,6 @@ def chain_of_calls(length: int, to: str) -> Any:
     for _ in range(length):
         last = last.then(lambda done: rpc.rpc_sync(to, add, args=(done.value(), 1)))
     return last.wait()
-
-
-def failing_chain(length: int, at: int) -> tuple[int, End]:
-    """Return how many callbacks of a chain ran with a value if one raises, and the end of the chain."""
-    ran: list[int] = []
-
-    def step(number: int, done: Any) -> None:
-        done.value()
-        if number == at:
-            raise ValueError("broken")
-        ran.append(number)
-
-    first: Future[Any] = Future()
-    last: Future[Any] = first
-    for number in range(length):
-        last = last.then(partial(step, number))
-    first.set_result(None)
-    return len(ran), end(last.wait)
 
 
 # Fan-in of calls.
@@ -297,38 +266,6 @@ def fan_in(way: str, calls: Sequence[str], to: str) -> End:
         return wait_all(futures) if way == "wait_all" else _plain(collect_all(futures).wait())
 
     return end(gather)
-
-
-# A callback and a lock: the thread that sets the result runs it, whatever that thread holds.
-
-
-def callback_under_lock(reentrant: bool) -> bool | None:
-    """Set a result under a lock; the callback wants it too. Return whether it got the lock within 0.2 s."""
-    lock: Any = threading.RLock() if reentrant else threading.Lock()
-    got: list[bool] = []
-    future: Future[Any] = Future()
-
-    def take(_: object) -> None:
-        got.append(lock.acquire(timeout=0.2))
-        if got[-1]:
-            lock.release()
-
-    future.add_done_callback(take)
-    with lock:
-        future.set_result(None)
-    return got[0]
-
-
-def callback_outside_lock() -> bool:
-    """Decide under the lock and complete after it, as the reference does."""
-    lock = threading.Lock()
-    got: list[bool] = []
-    with lock:
-        future: Future[Any] = Future()
-        future.add_done_callback(lambda _: got.append(lock.acquire(timeout=LONG)))
-        result = 1
-    future.set_result(result)
-    return got[0]
 
 
 # Answers of @async_execution functions.
@@ -473,45 +410,6 @@ def overtaken(to: str) -> tuple[End, End, End]:
     return end(future.wait), end(lambda: future.set_result("again")), call(add, to, 1, 2)
 
 
-def early_value(to: str) -> tuple[bool, End, End, bool]:
-    """Return done and value of a call in flight; after its end, value and done."""
-    rpc.rpc_sync(to, forget)
-    future = rpc.rpc_async(to, answered, args=(1, False), timeout=LONG)
-    before, early = future.done(), end(future.value)
-    rpc.rpc_sync(to, give, args=(1,))
-    return before, early, end(future.wait), future.done()
-
-
-def calls_in_callbacks(to: str) -> dict[str, End]:
-    """Make a call in a callback: waited for there, to this role itself, and answered with its future."""
-    name = rpc.get_worker_info().name
-    ways: dict[str, Callable[[Any], Any]] = {
-        "sync": lambda done: rpc.rpc_sync(to, add, args=(done.value(), 10)),
-        "to itself": lambda done: rpc.rpc_sync(name, add, args=(done.value(), 10)),
-        "remote": lambda done: rpc.remote(to, add, args=(done.value(), 10)).to_here(LONG),
-        "async": lambda done: rpc.rpc_async(to, add, args=(done.value(), 10)),
-    }
-    found = {}
-    for way, callback in ways.items():
-        future: Future[Any] = rpc.rpc_async(to, add, args=(1, 2)).then(callback)
-        found[way] = end(_plain, future)
-    return found
-
-
-def callback_raises_beside_others(to: str) -> tuple[list[int], End, End]:
-    """Add callbacks to one call's future, the second of three raising: which ran, the call's end, a later call."""
-    rpc.rpc_sync(to, forget)
-    ran: list[int] = []
-    future = rpc.rpc_async(to, answered, args=(1, False), timeout=LONG)
-    future.add_done_callback(lambda _: ran.append(1))
-    future.add_done_callback(failing(ValueError("swallowed")))
-    future.add_done_callback(lambda _: ran.append(3))
-    last = future.then(lambda _: None)
-    rpc.rpc_sync(to, give, args=(1,))
-    last.wait()
-    return ran, end(future.wait), call(add, to, 1, 2)
-
-
 def never_set_after_an_error(to: str, caught: bool) -> bool:
     """Complete another future in a callback of a failed call: whether it was complete once the callback has run."""
     rpc.rpc_sync(to, forget)
@@ -533,17 +431,6 @@ def never_set_after_an_error(to: str, caught: bool) -> bool:
     return other.done()
 
 
-def threads_of_callbacks(to: str) -> tuple[bool, bool]:
-    """Return whether a callback runs in the caller's thread, if added while the call is under way, and afterwards."""
-    rpc.rpc_sync(to, forget)
-    mine = threading.get_ident()
-    future = rpc.rpc_async(to, answered, args=(1, False), timeout=LONG)
-    before = future.then(lambda _: threading.get_ident())
-    rpc.rpc_sync(to, give, args=(1,))
-    in_mine: bool = before.wait() == mine
-    return in_mine, future.then(lambda _: threading.get_ident()).wait() == mine
-
-
 # Other surprises.
 
 
@@ -557,29 +444,3 @@ def nested_contexts() -> tuple[End, bool]:
     nested = end(nest)
     with dist_autograd.context() as context:
         return nested, context >= 0
-
-
-def note(folder: str, text: str) -> None:
-    """Note what ran here, in a file that the test finds even when this role has ended."""
-    (Path(folder) / text).touch()
-
-
-def note_through(to: str, folder: str, text: str) -> None:
-    """Make a nested call, which leaves a note on a third role."""
-    rpc.rpc_sync(to, note, args=(folder, text))
-
-
-class Noting:
-    def __init__(self, folder: str, text: str) -> None:
-        note(folder, text)
-
-
-def start_and_leave(folder: str, count: int) -> None:
-    """Make calls without waiting, drop references, make calls that make calls; then shut down.
-
-    ``count``: of each kind; `c` needs more threads than nested calls (`test_async_execution.TestNestedCalls`).
-    """
-    for number in range(count):
-        rpc.rpc_async("b", note, args=(folder, f"call {number}"))
-        rpc.remote("b", Noting, args=(folder, f"reference {number}"))
-        rpc.rpc_async("c", note_through, args=("b", folder, f"nested {number}"))

@@ -67,12 +67,6 @@ class Node:
     def get(self) -> int:
         return self.value
 
-    def copied_late(self) -> Node:
-        """Answers after `let_go`, within 20 s."""
-        _entered.set()
-        assert _go.wait(20)
-        return Node(self.value)
-
     def add(self, amount: int) -> int:
         self.value += amount
         return self.value
@@ -81,19 +75,6 @@ class Node:
 def make(value: int) -> Node:
     _executed.append("make")
     return Node(value)
-
-
-def refuse() -> None:
-    _executed.append("refuse")
-    raise KeyError("no such thing")
-
-
-def refuse_with(kind: str) -> None:
-    raise {"ValueError": ValueError, "KeyError": KeyError, "Odd": Odd}[kind]("no such thing")
-
-
-class Odd(Exception):
-    """An exception type of the program's own."""
 
 
 def make_late(value: int) -> Node:
@@ -166,19 +147,6 @@ def holds(key: str) -> bool:
     return key in _held
 
 
-def identity(key: str) -> dict[str, Any]:
-    """Return what the held RRef says of itself."""
-    rref = _held[key]
-    return {
-        "repr": repr(rref),
-        "is_owner": rref.is_owner(),
-        "owner": (rref.owner().name, rref.owner().id),
-        "owner_name": rref.owner_name(),
-        "confirmed": rref.confirmed_by_owner(),
-        "local_value": seen(lambda: rref.local_value().value),
-    }
-
-
 def pickled(way: str, key: str) -> Seen:
     """Pickle or copy the held RRef, outside RPC."""
     ways: dict[str, Callable[[Any], Any]] = {
@@ -188,15 +156,6 @@ def pickled(way: str, key: str) -> Seen:
         "torch.save": lambda rref: torch.save(rref, io.BytesIO()),
     }
     return seen(lambda: type(ways[way](_held[key])).__name__)
-
-
-def two_fetches(key: str) -> tuple[bool, bool, int, int]:
-    """(the same object twice, the owner's own object, the value of one after the other was changed, the owner's)."""
-    rref = _held[key]
-    first, second = rref.to_here(), rref.to_here()
-    second.add(1)
-    own = rref.is_owner() and first is rref.local_value()
-    return first is second, own, first.value, rref.rpc_sync().get()
 
 
 def there_and_back(key: str, by: str) -> dict[str, Any]:
@@ -211,24 +170,6 @@ def there_and_back(key: str, by: str) -> dict[str, Any]:
         "same repr": repr(back) == repr(rref),
         "same value": back.to_here().value == rref.to_here().value,
     }
-
-
-def owned_parameter(by: str) -> dict[str, Any]:
-    """Make an RRef of a parameter on its owner: look at it here, back from elsewhere, and there."""
-    layer = torch.nn.Linear(2, 2)
-    rref = rpc.RRef(layer.weight)
-    back = rpc.rpc_sync(by, same, (rref,))
-    return {
-        "here": rref.local_value() is layer.weight,
-        "back": back.local_value() is layer.weight,
-        "there": rpc.rpc_sync(by, describe, (rref,)),
-    }
-
-
-def describe(rref: Any) -> tuple[str, bool, bool]:
-    """(type, requires_grad, is_leaf) of the fetched object."""
-    fetched = rref.to_here()
-    return type(fetched).__name__, fetched.requires_grad, fetched.is_leaf
 
 
 def trained(by: str) -> dict[str, list[float]]:
@@ -278,11 +219,6 @@ def created(key: str) -> Seen:
     return seen(lambda: _held[key]._get_future().wait())
 
 
-def create_and_drop(owner: str) -> None:
-    """Drop an RRef before its owner can have confirmed it."""
-    rpc.remote(owner, make_late, (1,))
-
-
 def use_by_owner(key: str, owner: str) -> Seen:
     return seen(lambda: rpc.rpc_sync(owner, value_of, (_held[key],), timeout=10))
 
@@ -327,15 +263,6 @@ def use_after_shutdown(owner: str) -> dict[str, Seen]:
     }
 
 
-def own_copy_that_is_late() -> Seen:
-    """Run upstream's program: fetch, with a timeout, the RRef that a slow method of this role's own object returns."""
-    own = rpc.RRef(Node(1))
-    _held["own"] = own.remote(timeout=0.2).copied_late()
-    seen(lambda: _held["own"]._get_future().wait())
-    _go.set()
-    return seen(lambda: _held["own"].to_here(5).value)
-
-
 def fail_by_proxy(owner: str, api: str) -> Seen:
     """Use an object of the owner's so that it raises, by `rpc_sync` or `rpc_async`; this role keeps nothing of it."""
     made = rpc.remote(owner, make, (1,))
@@ -360,11 +287,6 @@ def await_held(key: str) -> float:
     with _changed:
         assert _changed.wait_for(lambda: key in _held, 10)
     return time.monotonic() - begin
-
-
-def ask(peer: str) -> int:
-    answer: int = rpc.rpc_sync(peer, torch.add, (1, 1), timeout=10)
-    return answer
 
 
 def open_context(peer: str) -> None:

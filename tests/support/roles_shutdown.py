@@ -176,11 +176,6 @@ def kept() -> list[Seen | None]:
     return [seen(each.value) if each.done() else None for each in _futures]
 
 
-def call_never(peer: str) -> None:
-    """Make a call that is never answered, and for which this role does not wait."""
-    rpc.rpc_async(peer, never)
-
-
 def create_and_drop(owner: str, count: int) -> None:
     """Drop RRefs before their owner can have confirmed them."""
     for number in range(count):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -162,16 +161,6 @@ class TestNestedCalls:
     def test_answering_with_the_future_needs_no_threads(self, three: World, count: int) -> None:
         """This is the purpose of @async_execution."""
         assert [each.short for each in self.ask(three, plays.waits_through_a_future, count)] == [(1, "int")] * count
-
-
-def test_a_graceful_shutdown_loses_nothing_that_was_started(tmp_path: Path) -> None:
-    """12 calls each: unawaited ones, ones whose result is not kept, and calls that these make."""
-    start = partial(plays.start_and_leave, str(tmp_path), 12)
-    with launch({"a": start, "b": others.nothing, "c": others.nothing}, deadline=30) as world:
-        outcomes = world.wait()
-    assert outcomes == dict.fromkeys("abc", Returned(None))
-    wanted = {f"{kind} {number}" for kind in ("call", "reference", "nested") for number in range(12)}
-    assert {path.name for path in tmp_path.iterdir()} == wanted
 
 
 def test_contexts_of_distributed_autograd_do_not_nest(world: World) -> None:

@@ -1,4 +1,4 @@
-"""RRefs as values: their descriptions, copies, parameters, and refused uses; torch 2.13."""
+"""RRefs as values: made late, copied, compared, used for a parameter, and after the shutdown; torch 2.13."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ import torch.distributed.rpc as rpc
 from reference.outcome import Returned
 from reference.world import World
 from tests.support import roles_rrefs as plays
-from tests.support.idle import AT_ONCE, NOT_STARTED, idle, keeps
+from tests.support.idle import AT_ONCE, EARLY, LATE, NOT_STARTED, idle, keeps
 
 REFUSED = "Can not pickle rref in python pickler, rref can only be pickled when using RPC"
 DELETED = r"has been deleted\. Cannot call to_here\(\) on it after deletion\."
+NOT_MADE = (
+    "RRef creation via rpc.remote() timed out, and it is possible that the RRef on the owner node does not exist."
+)
 NO_AGENT = "Current RPC agent is not set! Did you initialize the RPC framework (e.g. by calling `rpc.init_rpc`)?"
-ID = r"GloballyUniqueId\(created_on={}, local_id=\d+\)"
 
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
     """``a`` has an RRef ``k`` to an object of ``b`` and one to its own, ``own``. No role dies."""
-    with idle("abc", deadline=600) as started:
+    with idle("ab", deadline=600) as started:
         started.call("a", plays.create, "k", "b", 1)
         started.call("a", plays.create_own, "own", plays.Node(2))
         yield started
@@ -36,49 +38,6 @@ def test_pickling_outside_rpc_is_refused(world: World, way: str, key: str) -> No
     assert refused.error == "RuntimeError"
     assert refused.text == REFUSED
     assert world.call("a", plays.fetch, key).error == ""
-
-
-def test_a_users_rref_describes_itself(world: World) -> None:
-    said = world.call("a", plays.identity, "k")
-    rref, fork = ID.format(0), ID.format(0)
-    assert re.fullmatch(rf"UserRRef\(RRefId = {rref}, ForkId = {fork}\)", said["repr"])
-    assert said["is_owner"] is False
-    assert said["owner"] == ("b", 1)
-    assert said["owner_name"] == "b"
-    assert said["confirmed"] is True
-    local = said["local_value"]
-    assert local.error == "RuntimeError"
-    assert re.fullmatch(
-        rf"For UserRRef\(rref_id={rref}, fork_id={fork}\), can't call localValue\(\) on user "
-        r"WorkerInfo\(id=0, name=a\)\. Call it on owner WorkerInfo\(id=1, name=b\)",
-        local.text,
-    )
-
-
-def test_an_owners_rref_describes_itself(world: World) -> None:
-    said = world.call("a", plays.identity, "own")
-    assert re.fullmatch(rf"OwnerRRef\({ID.format(0)}\)", said["repr"])
-    assert said["is_owner"] is True
-    assert said["owner"] == ("a", 0)
-    assert said["owner_name"] == "a"
-    assert said["confirmed"] is True
-    assert said["local_value"].value == 2
-
-
-def test_fetching_twice_is_two_copies_for_a_user_and_one_object_for_the_owner(world: World) -> None:
-    assert world.call("a", plays.two_fetches, "k") == (False, False, 1, 1)
-    world.call("a", plays.create_own, "other", plays.Node(2))
-    assert world.call("a", plays.two_fetches, "other") == (True, True, 3, 3)
-
-
-def test_a_change_is_made_through_the_proxy(world: World) -> None:
-    """Each user has its own fork, and sees it."""
-    world.call("a", plays.create, "changed", "b", 1)
-    assert world.call("a", plays.pass_on, "changed", "c").error == ""
-    assert world.call("c", plays.add_by_proxy, "changed", 4).value == 5
-    assert world.call("a", plays.fetch, "changed").value == 5
-    for role in "ac":
-        world.call(role, plays.drop, "changed")
 
 
 def test_equality_is_of_the_handle_and_not_of_the_object(world: World) -> None:
@@ -95,13 +54,6 @@ def test_equality_is_of_the_handle_and_not_of_the_object(world: World) -> None:
     }
     owner = world.call("a", plays.there_and_back, "own", "b")
     assert owner == {**user, "same object": True, "same repr": True}
-
-
-def test_a_parameter_stays_one_at_its_owner_only(world: World) -> None:
-    seen = world.call("a", plays.owned_parameter, "b")
-    assert seen["here"] is True
-    assert seen["back"] is True
-    assert seen["there"] == ("Tensor", True, True)
 
 
 def test_gradients_reach_a_parameter_through_its_owners_method(world: World) -> None:
@@ -139,3 +91,33 @@ def test_an_asynchronous_call_by_a_proxy_that_fails_keeps_the_rref_for_good() ->
         assert world.call("a", plays.fail_by_proxy, "b", "rpc_async").error == "TypeError"
         assert world.call("a", plays.fail_by_proxy, "b", "rpc_sync").error == "TypeError"
         keeps(world, "b", 1, 1, 0)
+
+
+def test_an_rref_may_be_made_after_its_callers_timeout() -> None:
+    """The caller never gets it, and the owner keeps it. Dropping it here might end the process."""
+    with idle() as world:
+        assert world.call("a", plays.create_with, "k", "b", plays.make_late, 5, 0.3).error == ""
+        assert world.call("b", plays.await_entered)
+        assert world.call("a", plays.created, "k").text.startswith(LATE)
+        assert world.call("a", plays.fetch, "k").text == NOT_MADE
+        assert world.call("b", plays.executed) == []
+        keeps(world, "a", 0, 0, 0)
+        world.call("b", plays.let_go)
+        keeps(world, "b", 1, 1, 0)
+        assert world.call("a", plays.fetch, "k").text == NOT_MADE
+        assert world.call("b", plays.executed) == ["make"]
+        keeps(world, "b", 1, 1, 0)
+
+
+def test_a_fetch_with_a_shorter_timeout_fails_and_a_later_one_succeeds() -> None:
+    """The creation goes on: the next fetch has the value."""
+    with idle("ab") as world:
+        world.call("a", plays.create_with, "k", "b", plays.make_late, 5)
+        impatient = world.call("a", plays.fetch, "k", 0.3)
+        assert impatient.text == f"{LATE}300 ms) and will now be marked with an error"
+        assert 0.3 - EARLY <= impatient.seconds < 1.3
+        world.call("b", plays.let_go)
+        assert world.call("a", plays.fetch, "k").value == 5
+        assert world.call("b", plays.executed) == ["make"]
+        world.call("a", plays.drop, "k")
+        keeps(world, "b", 0, 0, 0)

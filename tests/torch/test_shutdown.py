@@ -1,4 +1,4 @@
-"""The shutdown with a dead, stopped or cut-off role: torch's own, with a timeout, and the one of `world`.
+"""The shutdown with a dead, stopped or cut-off role: torch's own, without a limit and with one.
 
 torch 2.13. The leader is ``a``, the smallest name. Seconds are upper bounds with room for a busy machine; what waits
 forever is `Overdue` at a deadline of `WAIT`.
@@ -9,21 +9,18 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from faults.ledger import Event, ledger
 from faults.plan import Plan
 from faults.run.runs import scope
-from reference.outcome import Killed, Overdue, Raised, Returned
-from reference.world import World, launch
-from tests.support import roles_plain as simple
+from reference.outcome import Killed, Overdue, Raised
+from reference.world import launch
 from tests.support import roles_shutdown as plays
-from tests.support.idle import AT_ONCE, EARLY, GONE, LATE, NOT_STARTED, idle, kill, lost, of, overdue_in
+from tests.support.idle import AT_ONCE, EARLY, GONE, LATE, NOT_STARTED, idle, kill, of, overdue_in
 from tests.support.networks import require
 
 pytestmark = pytest.mark.usefixtures("forkserver")
@@ -33,20 +30,11 @@ LIMIT = 0.3
 RPC_LIMIT = 1.5
 # Seconds to watch something that waits forever.
 WAIT = 1.0
+TIMED_OUT = f"Followers ['b'] timed out in _all_gather after {LIMIT:.2f} seconds. The first exception is "
 
 within = partial(plays.shutdown, timeout=LIMIT)
 # For ``a`` beside ``c``. Otherwise ``c`` may have given up, on a busy machine, before ``a`` begins.
 within_like_c = partial(plays.shutdown_when_they_have_begun, "c", timeout=LIMIT)
-
-
-def only(folder: Path, event: str) -> Event:
-    (found,) = ledger.read(folder).of(event)
-    return found
-
-
-def left(folder: Path) -> dict[str, float]:
-    """Return when each role had no other role to wait for any more."""
-    return {each.role: each.time for each in ledger.read(folder).of("left")}
 
 
 class TestHealthy:
@@ -71,16 +59,6 @@ class TestHealthy:
         assert NOT_STARTED in texts
         assert len([outcome for outcome in outcomes.values() if isinstance(outcome, Raised)]) == 2
 
-    def test_a_shutdown_without_grace_waits_for_no_other_role(self) -> None:
-        with idle() as world:
-            alone = world.run({"b": partial(plays.shutdown, graceful=False)})
-            assert of(alone, "b").error == ""
-            assert of(alone, "b").seconds < AT_ONCE
-            assert world.call("a", plays.ask, "c").value == 2.0
-            refused = world.call("a", plays.ask, "b")
-            assert refused.text.startswith(GONE)
-            assert refused.seconds < AT_ONCE
-
 
 class TestDeadFollower:
     def test_torch_waits_forever_for_a_dead_follower(self) -> None:
@@ -101,27 +79,11 @@ class TestDeadFollower:
             outcomes = world.run({"a": within_like_c, "c": within})
             assert world.call("a", plays.shutdown).text == NOT_STARTED  # gone all the same
         leader, follower = of(outcomes, "a"), of(outcomes, "c")
-        begin = f"Followers ['b'] timed out in _all_gather after {LIMIT:.2f} seconds. The first exception is "
-        assert leader.text.startswith(tuple(begin + gone for gone in GONE))
+        assert leader.text.startswith(tuple(TIMED_OUT + gone for gone in GONE))
         assert LIMIT - EARLY <= leader.seconds < LIMIT + AT_ONCE
         assert follower.error == "RuntimeError"
         assert follower.text == "Wait timeout"
         assert LIMIT + RPC_LIMIT - 2 * EARLY <= follower.seconds < LIMIT + 2 * RPC_LIMIT + AT_ONCE
-
-    def test_torch_without_grace_does_not_wait_for_a_dead_follower(self) -> None:
-        with idle() as world:
-            kill(world, "b")
-            outcomes = world.run(dict.fromkeys("ac", partial(plays.shutdown, graceful=False)))
-        assert [(of(outcomes, role).error, of(outcomes, role).seconds < AT_ONCE) for role in "ac"] == [("", True)] * 2
-
-    def test_world_names_a_dead_follower_at_once(self) -> None:
-        with idle() as world:
-            kill(world, "b")
-            outcomes = world.wait()
-            late = max(world.ended.values()) - world.ended["b"]
-        assert outcomes["b"] == Killed(signal.SIGKILL)
-        assert {lost(outcomes[role]) for role in "ac"} == {"b was killed by SIGKILL"}
-        assert late < AT_ONCE
 
 
 def leader_dies(rest: Callable[[], object]) -> dict[str, Callable[[], object]]:
@@ -155,124 +117,53 @@ class TestDeadLeader:
             assert of(outcomes, role).text == "Wait timeout"
             assert LIMIT + RPC_LIMIT - 2 * EARLY <= of(outcomes, role).seconds < LIMIT + 2 * RPC_LIMIT + AT_ONCE
 
-    def test_world_names_a_dead_leader_at_once(self) -> None:
-        with launch(leader_dies(simple.nothing), deadline=30) as world:
-            outcomes = world.wait()
-            late = max(world.ended.values()) - world.ended["a"]
-        assert outcomes["a"] == Killed(signal.SIGKILL)
-        for role in "bc":
-            assert lost(outcomes[role]) == "a was killed by SIGKILL"
-            assert "rpc.shutdown()" in outcomes[role].traceback  # type: ignore[union-attr]
-        assert late < AT_ONCE
 
-
-class TestNeverCalls:
-    @pytest.mark.long
-    def test_torch_with_a_limit_goes_on_and_names_no_role(self) -> None:
-        """The leader's wait ends without an error, and the next wait, in the store, has RPC's own limit."""
-        with idle(options={"rpc_timeout": RPC_LIMIT}) as world:
-            outcomes = world.run({"a": within_like_c, "c": within})
-        for role in "ac":
-            assert of(outcomes, role).error == "RuntimeError"
-            assert of(outcomes, role).text == "Wait timeout"
-            assert LIMIT + RPC_LIMIT - 2 * EARLY <= of(outcomes, role).seconds < LIMIT + 2 * RPC_LIMIT + AT_ONCE
-
-
-class TestPaused:
-    def test_world_waits_for_a_paused_role(self, tmp_path: Path) -> None:
-        with (
-            scope(Plan.parse("Pause role=b at=shutdown@a seconds=0.7"), tmp_path) as arguments,
-            launch(dict.fromkeys("abc", simple.nothing), deadline=30, **arguments) as world,
-        ):
-            assert world.wait() == dict.fromkeys("abc", Returned(None))
-        fired, resumed = (only(tmp_path, event) for event in ("fired", "resumed"))
-        assert resumed.details["why"] == "time"
-        assert resumed.time - fired.time >= 0.7
-        assert resumed.time <= min(left(tmp_path).values()) <= max(left(tmp_path).values()) < resumed.time + 2
-
-    @pytest.mark.long
-    def test_torch_with_a_limit_gives_up_a_paused_role(self) -> None:
-        """The leader gives up after its timeout, and waits as long again to report it."""
-        with idle(options={"rpc_timeout": RPC_LIMIT}) as world:
-            os.kill(world.pids["b"], signal.SIGSTOP)
-            leader = of(world.run({"a": within_like_c, "c": within}), "a")
-        begin = f"Followers ['b'] timed out in _all_gather after {LIMIT:.2f} seconds. The first exception is "
-        assert leader.text.startswith(begin + LATE)
-        assert 2 * (LIMIT - EARLY) <= leader.seconds < 2 * LIMIT + AT_ONCE
-
-    def test_world_with_a_paused_role_ends_at_its_deadline(self) -> None:
-        start = time.monotonic()
-        with idle(deadline=2) as world:
-            os.kill(world.pids["b"], signal.SIGSTOP)
-            outcomes = world.wait()
-        assert 2 <= time.monotonic() - start < 2 + 6
-        assert isinstance(outcomes["b"], Overdue)
-        assert {lost(outcomes[role]) for role in "ac"} == {"b was overdue"}
+@pytest.mark.long
+def test_torch_with_a_limit_goes_on_and_names_no_role() -> None:
+    """The leader's wait ends without an error, and the next wait, in the store, has RPC's own limit."""
+    with idle(options={"rpc_timeout": RPC_LIMIT}) as world:
+        outcomes = world.run({"a": within_like_c, "c": within})
+    for role in "ac":
+        assert of(outcomes, role).error == "RuntimeError"
+        assert of(outcomes, role).text == "Wait timeout"
+        assert LIMIT + RPC_LIMIT - 2 * EARLY <= of(outcomes, role).seconds < LIMIT + 2 * RPC_LIMIT + AT_ONCE
 
 
 @pytest.mark.long
-class TestPartition:
-    @pytest.fixture(autouse=True)
-    def _possible(self) -> None:
-        require()
-
-    @contextmanager
-    def world(self, folder: Path, text: str, deadline: float) -> Iterator[World]:
-        """Idle roles on a network of their own, from which ``b`` is cut off when it reports its step."""
-        with (
-            scope(Plan.parse(text), folder, list("abc")) as arguments,
-            launch(list("abc"), deadline=deadline, **arguments) as world,
-        ):
-            for caller in "abc":
-                for callee in "abc":
-                    assert world.call(caller, plays.ask, callee).value == 2.0
-            world.call("b", plays.step)
-            yield world
-
-    CUT = "Partition role=b direction=both at=step:1@b"
-
-    def test_world_waits_for_a_partition_to_heal(self, tmp_path: Path) -> None:
-        with self.world(tmp_path, f"{self.CUT} seconds=0.7", 30) as world:
-            assert world.wait() == dict.fromkeys("abc", Returned(None))
-        assert int(only(tmp_path, "effective").details["packets"]) > 0
-        healed = only(tmp_path, "healed")
-        assert healed.details["seconds"] >= 0.7
-        assert healed.time <= min(left(tmp_path).values()) <= max(left(tmp_path).values()) < healed.time + 5
-
-    def test_world_with_a_partition_ends_at_its_deadline(self, tmp_path: Path) -> None:
-        """No role is dead, and all wait."""
-        start = time.monotonic()
-        with self.world(tmp_path, self.CUT, 4) as world:
-            outcomes = world.wait()
-            assert 4 <= time.monotonic() - start < 4 + 6
-        assert {type(outcome) for outcome in outcomes.values()} == {Overdue}, outcomes
-
-    def test_torch_with_a_limit_gives_up_a_role_that_is_cut_off(self, tmp_path: Path) -> None:
-        with self.world(tmp_path, self.CUT, 60) as world:
-            outcomes = world.run(dict.fromkeys("ab", within))
-        leader, cut_off = of(outcomes, "a"), of(outcomes, "b")
-        begin = f"Followers ['b'] timed out in _all_gather after {LIMIT:.2f} seconds. The first exception is "
-        assert leader.text.startswith(begin + LATE)
-        assert 2 * (LIMIT - EARLY) <= leader.seconds < 2 * LIMIT + AT_ONCE
-        assert cut_off.text.startswith(LATE)
-        assert LIMIT - EARLY <= cut_off.seconds < LIMIT + AT_ONCE
+def test_torch_with_a_limit_gives_up_a_paused_role() -> None:
+    """The leader gives up after its timeout, and waits as long again to report it."""
+    with idle(options={"rpc_timeout": RPC_LIMIT}) as world:
+        os.kill(world.pids["b"], signal.SIGSTOP)
+        leader = of(world.run({"a": within_like_c, "c": within}), "a")
+    assert leader.text.startswith(TIMED_OUT + LATE)
+    assert 2 * (LIMIT - EARLY) <= leader.seconds < 2 * LIMIT + AT_ONCE
 
 
-class TestFromAnException:
-    def test_a_shutdown_in_a_finally_hides_the_error_until_everybody_is_there(self) -> None:
-        with idle("ab") as world:
-            hidden = world.run({"a": plays.raise_in_a_shutdown_first}, deadline=WAIT)
-        assert overdue_in(hidden["a"], "raise_in_a_shutdown_first")
-        with idle("ab") as world:
-            shown = world.run({"a": plays.raise_in_a_shutdown_first, "b": plays.shutdown})
-        assert isinstance(shown["a"], Raised)
-        assert shown["a"].type == "tests.support.roles_plain.Unlucky"
-        assert shown["a"].message == "today"
-        assert of(shown, "b").error == ""
+@pytest.mark.long
+def test_torch_with_a_limit_gives_up_a_role_that_is_cut_off(tmp_path: Path) -> None:
+    """``b`` is cut off when it reports its step."""
+    require()
+    plan = Plan.parse("Partition role=b direction=both at=step:1@b")
+    with scope(plan, tmp_path, list("abc")) as arguments, launch(list("abc"), deadline=60, **arguments) as world:
+        for caller in "abc":
+            for callee in "abc":
+                assert world.call(caller, plays.ask, callee).value == 2.0
+        world.call("b", plays.step)
+        outcomes = world.run(dict.fromkeys("ab", within))
+    leader, cut_off = of(outcomes, "a"), of(outcomes, "b")
+    assert leader.text.startswith(TIMED_OUT + LATE)
+    assert 2 * (LIMIT - EARLY) <= leader.seconds < 2 * LIMIT + AT_ONCE
+    assert cut_off.text.startswith(LATE)
+    assert LIMIT - EARLY <= cut_off.seconds < LIMIT + AT_ONCE
 
-    def test_world_tells_the_others_at_once(self) -> None:
-        with launch({"a": simple.unlucky, "b": simple.nothing}, deadline=30) as world:
-            outcomes = world.wait()
-            late = world.ended["b"] - world.ended["a"]
-        assert lost(outcomes["b"]) == "a raised tests.support.roles_plain.Unlucky: today"
-        assert late < AT_ONCE
+
+def test_a_shutdown_in_a_finally_hides_the_error_until_everybody_is_there() -> None:
+    with idle("ab") as world:
+        hidden = world.run({"a": plays.raise_in_a_shutdown_first}, deadline=WAIT)
+    assert overdue_in(hidden["a"], "raise_in_a_shutdown_first")
+    with idle("ab") as world:
+        shown = world.run({"a": plays.raise_in_a_shutdown_first, "b": plays.shutdown})
+    assert isinstance(shown["a"], Raised)
+    assert shown["a"].type == "tests.support.roles_plain.Unlucky"
+    assert shown["a"].message == "today"
+    assert of(shown, "b").error == ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from reference.outcome import Returned
 from reference.world import launch
 from tests.support import roles_rrefs
 from tests.support import roles_shutdown as plays
-from tests.support.idle import AT_ONCE, EARLY, GONE, idle, keeps, of, several
+from tests.support.idle import AT_ONCE, GONE, idle, keeps, of, several
 from tests.support.roles_plain import nothing
 
 # Fewer than the RPC threads of a role: the followers' calls to the leader in a shutdown need one, too.
@@ -48,19 +47,6 @@ def test_a_graceful_shutdown_executes_nested_calls() -> None:
         )
         assert [of(outcomes, role).error for role in "bc"] == ["", ""]
         assert world.call("a", plays.executed) == world.call("c", plays.executed) == list(range(CALLS))
-
-
-def test_a_call_that_is_never_answered_holds_the_shutdown_until_its_timeout() -> None:
-    """No exception is raised, not even that of the call that failed."""
-    with idle("ab", options={"rpc_timeout": 1.0}) as world:
-        begin = time.monotonic()
-        world.call("b", plays.call_never, "a")
-        assert world.call("a", plays.await_entered, 1)
-        outcomes = world.run(dict.fromkeys("ab", plays.shutdown))
-        assert 1.0 - EARLY <= time.monotonic() - begin < 1.0 + 2 * AT_ONCE
-    for role in "ab":
-        assert of(outcomes, role).error == ""
-        assert of(outcomes, role).text == ""
 
 
 def test_without_grace_calls_execute_and_their_answers_are_lost() -> None:
