@@ -3,7 +3,7 @@
     @shows("S4.3", gives=[8, 4, 2, 1])
     def split_by_size() -> list[int]: ...
 
-The modules s0.py to s4.py register them. A behaviour runs on role ``worker0`` of a world of three, or with
+The modules beside this one register them. A behaviour runs on role ``worker0`` of a world of three, or with
 ``here=True`` in the test's own process.
 """
 

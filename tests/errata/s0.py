@@ -1,4 +1,4 @@
-"""Errata S0.1 to S0.7, S0.15 to S0.21: the introduction and its RNN."""
+"""Errata S0.2 to S0.7, S0.16 to S0.21: the introduction and its RNN."""
 
 from __future__ import annotations
 
@@ -10,15 +10,7 @@ import torch
 import torch.distributed.rpc as rpc
 from torch import nn
 
-from tests.errata.listings import execute, outcomes_of, script, shows
-
-
-@shows("S0.1", raises=("NameError", "name 'torch' is not defined"))
-def first_listing() -> None:
-    execute("""
-    import torch.distributed.rpc as rpc
-    rpc.rpc_sync("worker1", torch.add, args=(torch.tensor(2), 3))
-    """)
+from tests.errata.listings import script, shows
 
 
 @shows(
@@ -42,19 +34,6 @@ def remote_randn_of_two_sizes() -> None:
     rpc.remote("worker1", torch.randn, args=(3, 3)).to_here()
 
 
-@shows("S0.6", gives=["NameError: name 'os' is not defined", "NameError: name 'torch' is not defined"], here=True)
-def listing_without_its_imports() -> list[str]:
-    listing = execute("""
-    import torch.distributed.rpc as rpc
-    def run_worker():
-        os.environ["MASTER_ADDR"] = "localhost"
-    class Agent:
-        def __init__(self):
-            self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=1e-2)
-    """)
-    return outcomes_of(listing["run_worker"], listing["Agent"])
-
-
 @shows("S0.7", gives=[1, True], here=True)
 def spawn_at_module_level() -> list[object]:
     """Return its status, and whether the children print why."""
@@ -74,17 +53,6 @@ def spawn_at_module_level() -> list[object]:
     return [done.returncode, reason in done.stderr and "process 0 terminated with exit code 1" in done.stderr]
 
 
-@shows("S0.15", gives=["NameError: name 'mp' is not defined", "NameError: name 'optim' is not defined"], here=True)
-def rnn_listing_without_its_imports() -> list[str]:
-    listing = execute("""
-    def main():
-        mp.spawn(run_worker, args=(2,), nprocs=2, join=True)
-    def run_trainer():
-        optim.SGD
-    """)
-    return outcomes_of(listing["main"], listing["run_trainer"])
-
-
 class RNNModel(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -94,15 +62,6 @@ class RNNModel(nn.Module):
 @shows("S0.16", raises=("AttributeError", "'RNNModel' object has no attribute 'parameter_rrefs'"), here=True)
 def parameters_for_the_optimizer() -> None:
     RNNModel().parameter_rrefs()  # type: ignore[operator]
-
-
-@shows("S0.17", raises=("NameError", "name '_remote_method' is not defined"), here=True)
-def forward_of_the_published_model() -> None:
-    listing = execute("""
-    def forward(table, emb_table_rref, input):
-        return _remote_method(table.forward, emb_table_rref, input)
-    """)
-    listing["forward"](nn.Embedding, None, None)
 
 
 @shows("S0.18", raises=("AttributeError", "type object 'context' has no attribute 'context'"))

@@ -12,7 +12,7 @@ from torch import nn
 from torch.distributed.rpc import RRef
 from torch.distributions import Categorical
 
-from tests.errata.listings import OLD, execute, outcome_of, outcomes_of, shows
+from tests.errata.listings import OLD, execute, outcome_of, shows
 
 Future = torch.futures.Future[Any]
 
@@ -34,36 +34,6 @@ def pieces_of_a_class() -> None:
             pass
     """)
     listing["Agent"](2, True)
-
-
-@shows(
-    "S2.22",
-    gives=[f"NameError: name '{name}' is not defined" for name in ("torch", "os", "time", "mp", "optim")],
-    here=True,
-)
-def listing_without_its_imports() -> list[str]:
-    listing = execute("""
-    def first(): torch.manual_seed(543)
-    def run_worker(): os.environ["MASTER_ADDR"] = "localhost"
-    def main(): time.time()
-    def launch(): mp.spawn(run_worker, args=(2,), nprocs=2, join=True)
-    def agent(): optim.Adam
-    """)
-    return outcomes_of(*(listing[name] for name in ("first", "run_worker", "main", "launch", "agent")))
-
-
-@shows(
-    "S2.23",
-    gives=[f"NameError: name '{name}' is not defined" for name in ("AGENT_NAME", "OBSERVER_NAME", "NUM_STEPS")],
-    here=True,
-)
-def names_that_nobody_gave() -> list[str]:
-    listing = execute("""
-    def agent(): return AGENT_NAME
-    def observer(): return OBSERVER_NAME.format(1)
-    def episode(): return NUM_STEPS
-    """)
-    return outcomes_of(listing["agent"], listing["observer"], listing["episode"])
 
 
 @shows("S2.24", raises=("AttributeError", "'TimeLimit' object has no attribute 'seed'"), here=True)

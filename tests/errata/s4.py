@@ -16,28 +16,7 @@ from torch.distributed.rpc import RRef
 
 from reference.training.vision import Bottleneck
 from reference.world import launch
-from tests.errata.listings import execute, outcome_of, shows
-
-
-@shows("S4.1", raises=("NameError", "name 'rpc' is not defined"), here=True)
-def shards_without_rpc() -> None:
-    execute("""
-    import torch.nn as nn
-    class DistResNet50(nn.Module):
-        def __init__(self, workers):
-            super().__init__()
-            self.p1_rref = rpc.remote(workers[0], nn.Linear, args=(1, 1))
-    """)["DistResNet50"](["worker1"])
-
-
-@shows("S4.2", raises=("NameError", "name 'RRef' is not defined"), here=True)
-def parameter_rrefs_without_rref() -> None:
-    execute("""
-    import torch.nn as nn
-    class ResNetBase(nn.Linear):
-        def parameter_rrefs(self):
-            return [RRef(p) for p in self.parameters()]
-    """)["ResNetBase"](1, 1).parameter_rrefs()
+from tests.errata.listings import outcome_of, shows
 
 
 @shows("S4.3", gives={"split": [8, 4, 2, 1], "chunk": [1, 2, 4, 8]})
