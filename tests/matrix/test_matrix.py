@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from faults.plan import Plan
 from reference import TUTORIALS
 from tests.matrix import matrix
 from tests.matrix.matrix import Cell, cells
-from tests.matrix.places import KINDS, PLACES, plan_of
+from tests.matrix.places import KINDS, PLACES
 from tests.matrix.running import mistakes, run_cell
 from tests.matrix.verdicts import EQUAL, ERROR, VERDICTS, Expected
 from tests.support.networks import require, require_netem
@@ -51,21 +50,6 @@ class TestTheTable:
         silent = [cell.name for cell in cells() if cell.expected.verdict != EQUAL and cell not in told]
         assert silent == [], "errors that nobody has to say"
         assert len({cell.name for cell in cells()}) == len(list(cells())) >= 230
-
-    def test_the_kinds_at_each_place_are_rows(self) -> None:
-        plans = [Plan.parse(plan_of("batch_parameter_server", kind)) for row in KINDS.values() for kind in row]
-        places = ["call" if place == "engine" else place for place, row in KINDS.items() for _ in row]
-        assert [plan.faults[0].place for plan in plans] == places
-        sides = {(f.kind, f.side or f.when or f.direction) for plan in plans for f in plan.faults}
-        assert {
-            ("Crash", "before"),
-            ("Crash", "after"),
-            *(("Partition", way) for way in ("in", "out", "both")),
-        } <= sides
-        hows = {Plan.parse(plan_of(name, "Corrupt")).faults[0].change for name in TUTORIALS}
-        assert hows == {"bit", "nan", "zeros"}
-        assert {(kind, side) for kind in ("Delay", "Raise", "Drop") for side in ("request", "reply")} <= sides
-        assert ("Raise", "flight") in sides
 
     def test_an_order_is_left_out_only_where_nobody_else_calls_or_can(self) -> None:
         for name, place in PLACES.items():
