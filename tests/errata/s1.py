@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import select
 import tempfile
 import threading
+import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
@@ -117,41 +116,29 @@ def server_in_a_local_variable() -> None:
     rpc.rpc_sync("worker1", serve_and_be_asked)
 
 
-_heard: list[bool] = []
+_began: list[float] = []
 
 
-def come_a_second_late(news: str, role: str) -> None:
+def begin_a_second_late(role: str) -> None:
     """Start the worker when the server has had a second alone. To be used as a ``before``."""
     if role == "worker1":
-        _heard.append(hears(os.open(news, os.O_RDONLY | os.O_NONBLOCK), seconds=1))
+        threading.Event().wait(1)
+        _began.append(time.monotonic())
 
 
-def hears(descriptor: int, seconds: float) -> bool:
-    return bool(select.select([descriptor], [], [], seconds)[0])
+def began() -> float:
+    return _began[0]
 
 
-def tell(news: str) -> None:
-    """Say that the server is up. Executed by the server as soon as its init_rpc has returned."""
-    os.write(os.open(news, os.O_WRONLY | os.O_NONBLOCK), b"up")
-
-
-def listen(news: str) -> list[bool]:
-    """Return whether the server was up within that second, and whether it is now. Executed by the worker."""
-    return [*_heard, hears(os.open(news, os.O_RDONLY | os.O_NONBLOCK), seconds=30)]
-
-
-@shows("S1.8", gives=[False, True], here=True)
-def a_server_with_a_head_start() -> list[bool]:
+@shows("S1.8", gives=False, here=True)
+def a_server_that_is_up_before_its_worker() -> bool:
     """The published second of sleep: init_rpc does not return on the server before the worker is there."""
-    with tempfile.TemporaryDirectory() as folder:
-        news = f"{folder}/news"
-        os.mkfifo(news)
-        roles: dict[str, Callable[[], object]] = {"ps": partial(tell, news), "worker1": partial(listen, news)}
-        with launch(roles, before=partial(come_a_second_late, news)) as world:
-            outcome = world.wait()["worker1"]
-    assert isinstance(outcome, Returned), outcome
-    assert isinstance(outcome.value, list)
-    return outcome.value
+    with launch({"ps": time.monotonic, "worker1": began}, before=begin_a_second_late) as world:
+        ends = world.wait()
+    up, worker = (outcome.value for outcome in ends.values() if isinstance(outcome, Returned))
+    assert isinstance(up, float)
+    assert isinstance(worker, float)
+    return up < worker
 
 
 class ParameterServer:
@@ -223,49 +210,36 @@ def a_list_from_async_execution() -> None:
     rpc.rpc_sync("worker1", ParameterServer.get_parameter_rrefs, args=(ps_rref,))
 
 
-class Interleaved(ParameterServer):
-    """Make two calls at once: the first reaches its step when the second has just cleared the gradients."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.cleared, self.stepped = threading.Event(), threading.Event()
-        self.first: int | None = None
-        self.zero_grad, self.step = self.optimizer.zero_grad, self.optimizer.step
-        self.optimizer.zero_grad = self.clear  # type: ignore[method-assign, assignment]
-        self.optimizer.step = self.step_in_turn  # type: ignore[method-assign, assignment]
-        self.ready = threading.Event()
-
-    def clear(self) -> None:
-        if self.first is None:
-            self.first = threading.get_ident()
-            self.zero_grad()
-            return
-        self.zero_grad()
-        self.cleared.set()
-        assert self.stepped.wait(10)
-
-    def step_in_turn(self) -> None:
-        if threading.get_ident() != self.first:
-            self.step()
-            return
-        self.ready.set()
-        assert self.cleared.wait(10)
-        self.step()
-        self.stepped.set()
-
-
 @shows("S1.13", gives={"at once": -1.0, "one after the other": -2.0})
 def two_updates_without_a_lock() -> dict[str, float]:
     """Return the bias after two gradients of 1. It shows only the row's lost update, because crashes come by chance."""
-    server = Interleaved()
+    server, orderly, both = ParameterServer(), ParameterServer(), threading.Barrier(2, timeout=10)
+    clear, step = server.optimizer.zero_grad, server.optimizer.step
     first = threading.Thread(target=server.apply_gradients, args=(ones(),))
+
+    def clear_before_the_first_steps() -> None:
+        if threading.current_thread() is not first:
+            both.wait()
+        clear()
+        if threading.current_thread() is not first:
+            both.wait()
+            both.wait()
+
+    def step_when_the_second_has_cleared() -> None:
+        if threading.current_thread() is first:
+            both.wait()
+            both.wait()
+        step()
+        if threading.current_thread() is first:
+            both.wait()
+
+    server.optimizer.zero_grad = clear_before_the_first_steps  # type: ignore[method-assign, assignment]
+    server.optimizer.step = step_when_the_second_has_cleared  # type: ignore[method-assign, assignment]
     first.start()
-    assert server.ready.wait(10)
     server.apply_gradients(ones())
     first.join()
-    orderly = ParameterServer()
-    orderly.apply_gradients(ones())
-    orderly.apply_gradients(ones())
+    for _ in range(2):
+        orderly.apply_gradients(ones())
     return {"at once": server.bias(), "one after the other": orderly.bias()}
 
 
