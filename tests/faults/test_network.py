@@ -24,9 +24,9 @@ from faults.plan import Plan
 from reference.outcome import Killed, Returned, RoleFailed
 from reference.world import World, launch
 from tests.support import roles_network as plays
+from tests.support.answers import Answer
 from tests.support.networks import Watch, events, faulty_world, require, told
 from tests.support.processes import left_after
-from tests.support.roles_network import Answer
 
 ONCE = [("b", "planned", 0), ("b", "fired", 0), ("+network", "effective", 0), ("+network", "healed", 0)]
 MIB = 1 << 20

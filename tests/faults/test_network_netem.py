@@ -17,9 +17,9 @@ from faults.plan import Fault, Plan
 from faults.run.runs import of_tutorial, run
 from reference.verify import quick
 from tests.support import roles_network as plays
+from tests.support.answers import Answer
 from tests.support.datagrams import arrivals
 from tests.support.networks import events, faulty_world, require, require_netem, told
-from tests.support.roles_network import Answer
 
 ONCE = [("b", "planned", 0), ("b", "fired", 0), ("+network", "effective", 0), ("+network", "healed", 0)]
 

@@ -12,8 +12,9 @@ from typing import Any
 from reference.outcome import Outcome, Overdue, Raised, Returned
 from reference.world import World, launch, start
 from tests.support import roles_plain
+from tests.support.answers import Answer
 from tests.support.processes import left_after
-from tests.support.roles_rrefs import Seen, counts
+from tests.support.roles_rrefs import counts
 
 # How the error of a dead peer begins; the moment decides which of these it is.
 GONE = ("EPIPE: broken pipe (", "EOF: end of file (", "ECONNRESET: connection reset by peer (", "pipe closed (")
@@ -43,11 +44,11 @@ def kill(world: World, role: str) -> None:
     assert left_after({world.pids[role]}, 10) == set()
 
 
-def of(outcomes: Mapping[str, Outcome], role: str) -> Seen:
+def of(outcomes: Mapping[str, Outcome], role: str) -> Answer:
     """Return what a role returned for one piece of work."""
     outcome = outcomes[role]
     assert isinstance(outcome, Returned), outcome
-    assert isinstance(outcome.value, Seen)
+    assert isinstance(outcome.value, Answer)
     return outcome.value
 
 

@@ -17,18 +17,18 @@ from reference.world import bounded_shutdown, shutdown
 from reference.world.bounded_shutdown import READY, TimeLimit, WorkThread, here, losses_named, state
 from reference.world.rpc_agent import LOCAL_OPTIONS, start_agent
 from tests.support import roles_shutdown as plays
+from tests.support.answers import Answer, answer
 from tests.support.roles_plain import kill_oneself
-from tests.support.roles_rrefs import Seen, seen
 
 _gate = threading.Event()
 _fail = bounded_shutdown.fail
 
 
-def end(timeout: float = 30, **arguments: Any) -> Seen:
-    return seen(lambda: shutdown(timeout, **arguments))
+def end(timeout: float = 30, **arguments: Any) -> Answer:
+    return answer(lambda: shutdown(timeout, **arguments))
 
 
-def start(name: str, rank: int, size: int, place: str) -> Seen:
+def start(name: str, rank: int, size: int, place: str) -> Answer:
     """Start RPC again. ``place``: the rendezvous; a store that is met by TCP is held by another process, as torchrun's.
 
     torch takes such a store for torchrun's by these variables, from 2.14 on by its address, too.
@@ -36,20 +36,20 @@ def start(name: str, rank: int, size: int, place: str) -> Seen:
     if place.startswith("tcp:"):
         host, _, port = place.removeprefix("tcp://").partition(":")
         os.environ.update(TORCHELASTIC_USE_AGENT_STORE="True", MASTER_ADDR=host, MASTER_PORT=port)
-    return seen(lambda: start_agent(name, rank, size, place, None, {**LOCAL_OPTIONS, "rpc_timeout": 10}))
+    return answer(lambda: start_agent(name, rank, size, place, None, {**LOCAL_OPTIONS, "rpc_timeout": 10}))
 
 
-def end_in_a_thread(timeout: float = 30) -> Seen:
-    found: list[Seen] = []
+def end_in_a_thread(timeout: float = 30) -> Answer:
+    found: list[Answer] = []
     thread = threading.Thread(target=lambda: found.append(end(timeout)))
     thread.start()
     thread.join()
     return found[0]
 
 
-def end_twice_at_once(peer: str) -> tuple[Seen, Seen]:
+def end_twice_at_once(peer: str) -> tuple[Answer, Answer]:
     """Shut down in a thread and, when it has begun, here as well: what the thread saw, and this role's own."""
-    found: list[Seen] = []
+    found: list[Answer] = []
     thread = threading.Thread(target=lambda: found.append(end()))
     thread.start()
     _await(lambda: is_in_its_shutdown(), "no shutdown has begun here")
@@ -59,7 +59,7 @@ def end_twice_at_once(peer: str) -> tuple[Seen, Seen]:
     return found[0], refused
 
 
-def end_when_told(timeout: float = 30) -> Seen:
+def end_when_told(timeout: float = 30) -> Answer:
     wait_busily()
     return end(timeout)
 
@@ -69,13 +69,13 @@ def wait_busily() -> None:
     assert _gate.wait(20)
 
 
-def end_after_news(timeout: float = 30) -> Seen:
+def end_after_news(timeout: float = 30) -> Answer:
     """Work until the others have given this role up, and shut down then."""
     assert here().known.wait(20)
     return end(timeout)
 
 
-def end_with_late_news(timeout: float = 30) -> Seen:
+def end_with_late_news(timeout: float = 30) -> Answer:
     """Shut down where what another process tells of a failure comes late."""
     bounded_shutdown.fail = _fail_late
     return end(timeout)
@@ -87,7 +87,7 @@ def _fail_late(text: str) -> None:
     _fail(text)
 
 
-def end_while_the_given_up_wait(given_up: str, other: str, timeout: float) -> Seen:
+def end_while_the_given_up_wait(given_up: str, other: str, timeout: float) -> Answer:
     """Shut down, and tell ``given_up`` nothing before ``other``, which was told, has left, and before ``given_up`` has
     heard of a loss: if only of that one."""
     original = bounded_shutdown.call_all
@@ -98,7 +98,7 @@ def end_while_the_given_up_wait(given_up: str, other: str, timeout: float) -> Se
         original([name for name in names if name != given_up], *rest)
         if other in names:
             _await(lambda: rpc_fails(other), f"{other} has not left")
-            seen(lambda: rpc.rpc_sync(given_up, knows_of_a_loss))  # it may have left by then
+            answer(lambda: rpc.rpc_sync(given_up, knows_of_a_loss))  # it may have left by then
             original([given_up], *rest)
         return {}
 
@@ -114,14 +114,14 @@ def knows_of_a_loss() -> bool:
 
 
 def rpc_fails(peer: str) -> bool:
-    return seen(lambda: rpc.rpc_sync(peer, is_up)).error != ""
+    return answer(lambda: rpc.rpc_sync(peer, is_up)).error != ""
 
 
 def go_on() -> None:
     _gate.set()
 
 
-def end_with_a_short_count(timeout: float = 30) -> Seen:
+def end_with_a_short_count(timeout: float = 30) -> Answer:
     """Shut down, and wait in the last count for a second."""
     bounded_shutdown.COUNT_SECONDS = 1.0
     return end(timeout)
@@ -131,7 +131,7 @@ def is_in_its_shutdown() -> bool:
     return state()[0] != ""
 
 
-def end_after(*names: str, signal_to: int = 0, timeout: float = 30) -> Seen:
+def end_after(*names: str, signal_to: int = 0, timeout: float = 30) -> Answer:
     """Shut down when these wait in their shutdown, and after a SIGKILL to the process ``signal_to``."""
     for name in names:
         _await(lambda name=name: rpc.rpc_sync(name, is_in_its_shutdown), f"{name} is not in its shutdown")
@@ -199,25 +199,25 @@ def call_forever(peer: str) -> None:
     rpc.rpc_async(peer, plays.never, timeout=0)
 
 
-def call_what_blocks(peer: str) -> Seen:
+def call_what_blocks(peer: str) -> Answer:
     """Give up a call that its callee goes on executing."""
-    return seen(lambda: rpc.rpc_sync(peer, wait_busily, timeout=0.2))
+    return answer(lambda: rpc.rpc_sync(peer, wait_busily, timeout=0.2))
 
 
-def send_and_end(peer: str, count: int) -> Seen:
+def send_and_end(peer: str, count: int) -> Answer:
     for number in range(count):
         rpc.rpc_async(peer, plays.work, (number,))
     return end()
 
 
-def send_and_get_answers(peer: str, count: int) -> tuple[Seen, list[Any]]:
+def send_and_get_answers(peer: str, count: int) -> tuple[Answer, list[Any]]:
     """Return (the shutdown, the answers that have come when it has ended)."""
     calls = [rpc.rpc_async(peer, plays.work, (number,)) for number in range(count)]
     ended = end()
-    return ended, [seen(call.value).value for call in calls]
+    return ended, [answer(call.value).value for call in calls]
 
 
-def end_and_open_gate_later() -> Seen:
+def end_and_open_gate_later() -> Answer:
     """Let work under way end only when all have come to the shutdown and could have left it long ago."""
     original = bounded_shutdown.release_rrefs
 
@@ -243,12 +243,12 @@ def open_calls_while_watching(peer: str) -> int:
         call.wait()
 
 
-def call_builtin(peer: str, seconds: float) -> Seen:
+def call_builtin(peer: str, seconds: float) -> Answer:
     """Give up a call of ``time.sleep`` that its callee goes on executing."""
-    return seen(lambda: rpc.rpc_sync(peer, time.sleep, args=(seconds,), timeout=0.2))
+    return answer(lambda: rpc.rpc_sync(peer, time.sleep, args=(seconds,), timeout=0.2))
 
 
-def open_gate_and_end(*names: str) -> tuple[list[int], Seen]:
+def open_gate_and_end(*names: str) -> tuple[list[int], Answer]:
     """Return (the work executed when all others already waited, the shutdown)."""
     for name in names:
         _await(lambda name=name: rpc.rpc_sync(name, is_in_its_shutdown), f"{name} is not in its shutdown")
@@ -257,7 +257,7 @@ def open_gate_and_end(*names: str) -> tuple[list[int], Seen]:
     return before, end()
 
 
-def play(peer: str = "", timeout: float = 20) -> Seen:
+def play(peer: str = "", timeout: float = 20) -> Answer:
     """Play a rank of torchrun: make a call that ends only with ``peer``, if there is one, and shut down."""
 
     def act() -> None:
@@ -266,7 +266,7 @@ def play(peer: str = "", timeout: float = 20) -> Seen:
                 rpc.rpc_sync(peer, wait_busily)
         shutdown(timeout)
 
-    return seen(act)
+    return answer(act)
 
 
 def is_up() -> bool:

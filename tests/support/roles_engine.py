@@ -12,7 +12,7 @@ import torch.distributed.rpc as rpc
 from torch.distributed.rpc import PyRRef  # type: ignore[attr-defined]
 from torch.distributed.rpc.internal import _internal_rpc_pickler
 
-from tests.support import roles_shop as shop
+from tests.support.answers import Answer, answer
 
 VALUE = (1.0, 2.0, 3.0)
 
@@ -25,12 +25,12 @@ def refuse() -> None:
     raise ValueError("no sale")
 
 
-def fetches(to: str, count: int, timeout: float = 10.0, short: Collection[int] = ()) -> list[shop.Answer]:
+def fetches(to: str, count: int, timeout: float = 10.0, short: Collection[int] = ()) -> list[Answer]:
     """Fetch a new RRef's value so many times. Those that ``short`` names have the ``timeout``, the others 10 s."""
     rref = rpc.remote(to, value)
 
-    def one(number: int) -> shop.Answer:
-        return shop.answer(lambda: rref.to_here(timeout if number in short else 10.0).tolist())
+    def one(number: int) -> Answer:
+        return answer(lambda: rref.to_here(timeout if number in short else 10.0).tolist())
 
     return [one(number) for number in range(1, count + 1)]
 
@@ -38,7 +38,7 @@ def fetches(to: str, count: int, timeout: float = 10.0, short: Collection[int] =
 def fetch_in_other_ways(to: str) -> list[Any]:
     """Fetch a value of this role, one of a builtin with its timeout in two ways, and one that is an error."""
     own: Any = rpc.RRef(7)
-    failed = shop.answer(rpc.remote(to, refuse).to_here)
+    failed = answer(rpc.remote(to, refuse).to_here)
     ready: Any = rpc.remote(to, torch.add, args=(torch.ones(2), 1))
     return [own.to_here(), ready.to_here(timeout=5).tolist(), ready.to_here(5.0).tolist(), failed.error]
 

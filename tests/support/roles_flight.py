@@ -10,7 +10,8 @@ import torch
 import torch.distributed.rpc as rpc
 from torch.futures import Future
 
-from tests.support.roles_shop import answer, count_run, function, process_id
+from tests.support.answers import answer
+from tests.support.roles_shop import count_run, function, process_id
 
 
 def wait_for_failure(pipe: str) -> None:

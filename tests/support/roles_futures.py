@@ -14,35 +14,11 @@ import torch.distributed.rpc as rpc
 from torch.futures import Future, collect_all, wait_all
 
 from tests.support import roles_plain
+from tests.support.answers import Answer, answer
 from tests.support.future_trees import Branch, Leaf, Tree, leaves, nodes
 
 # Longer than anything here takes; a wait that lasts so long (seconds) is a failure.
 LONG = 20.0
-
-
-@dataclass(frozen=True)
-class End:
-    """The end of a wait: the value and its type's name, or the error's type and text; and the seconds it took."""
-
-    value: Any
-    kind: str
-    error: str
-    text: str
-    seconds: float
-
-    @property
-    def short(self) -> tuple[Any, str]:
-        """The value or the error's text, and its type."""
-        return (self.text, self.error) if self.error else (self.value, self.kind)
-
-
-def end(wait: Callable[..., Any], *args: Any) -> End:
-    start = time.monotonic()
-    try:
-        value = wait(*args)
-    except Exception as error:
-        return End(None, "", type(error).__name__, str(error), time.monotonic() - start)
-    return End(value, type(value).__name__, "", "", time.monotonic() - start)
 
 
 def failing(error: Exception) -> Callable[[object], Any]:
@@ -133,8 +109,8 @@ def start_nested(function: Any, count: int, timeout: float, own_timeout: float) 
     _kept[:] = [rpc.rpc_async("b", function, args=("c", 1, timeout), timeout=own_timeout) for _ in range(count)]
 
 
-def take_nested() -> list[End]:
-    return [end(each.wait) for each in _kept]
+def take_nested() -> list[Answer]:
+    return [answer(each.wait) for each in _kept]
 
 
 def forget() -> None:
@@ -151,7 +127,7 @@ class Observed:
     """``done``: at first and after each completion, which nodes are, in the tree's order; ``ends``: of all, at last."""
 
     done: list[list[bool]]
-    ends: list[End]
+    ends: list[Answer]
 
 
 def grow(tree: Tree, to: str) -> Observed:
@@ -166,7 +142,7 @@ def grow(tree: Tree, to: str) -> Observed:
         _complete(leaf, to, made)
         assert ready[leaf.number].wait(LONG)
         done.append([made[number].done() for number in order])
-    return Observed(done, [end(_plain, made[number]) for number in order])
+    return Observed(done, [answer(_plain, made[number]) for number in order])
 
 
 def _completion(future: Future[Any]) -> threading.Event:
@@ -230,7 +206,7 @@ def chain(length: int) -> int:
 def long_chain(length: int, at_once: int) -> int:
     """Add 1 so often by `chain`, ``at_once`` each time, in a thread whose stack has the usual 8 MiB, whatever this
     machine's limits are."""
-    before, found = threading.stack_size(8 << 20), []
+    before, found = threading.stack_size(8 << 20), list[int]()
     try:
         thread = threading.Thread(target=lambda: found.extend(chain(at_once) for _ in range(length // at_once)))
         thread.start()
@@ -251,7 +227,7 @@ def chain_of_calls(length: int, to: str) -> Any:
 # Fan-in of calls.
 
 
-def fan_in(way: str, calls: Sequence[str], to: str) -> End:
+def fan_in(way: str, calls: Sequence[str], to: str) -> Answer:
     """`collect_all` or `wait_all` of calls: ``ok`` gives its place, ``no`` raises, ``never`` times out after 1 s."""
 
     def call(place: int, kind: str) -> Future[Any]:
@@ -265,7 +241,7 @@ def fan_in(way: str, calls: Sequence[str], to: str) -> End:
         futures = [call(place, kind) for place, kind in enumerate(calls)]
         return wait_all(futures) if way == "wait_all" else _plain(collect_all(futures).wait())
 
-    return end(gather)
+    return answer(gather)
 
 
 # Answers of @async_execution functions.
@@ -308,7 +284,7 @@ def corrupted() -> Future[Any]:
     """An answer first, then an exception on the same future."""
     future: Future[Any] = Future()
     future.set_result(1)
-    end(lambda: future.set_exception(ValueError("late")))
+    answer(lambda: future.set_exception(ValueError("late")))
     return future
 
 
@@ -364,21 +340,21 @@ def never(keep: bool) -> Future[Any]:
     return future
 
 
-def call(function: Any, to: str, *args: Any, timeout: float = LONG) -> End:
-    return end(lambda: _asked(to, function, *args, timeout=timeout).wait())
+def call(function: Any, to: str, *args: Any, timeout: float = LONG) -> Answer:
+    return answer(lambda: _asked(to, function, *args, timeout=timeout).wait())
 
 
-def call_briefly(to: str) -> End:
+def call_briefly(to: str) -> Answer:
     return call(add, to, 1, 2, timeout=0.5)
 
 
-def fetch(function: Any, to: str, *args: Any) -> End:
-    return end(lambda: rpc.remote(to, function, args=args).to_here(LONG))
+def fetch(function: Any, to: str, *args: Any) -> Answer:
+    return answer(lambda: rpc.remote(to, function, args=args).to_here(LONG))
 
 
-def unanswered_beside_others(keep: bool, to: str, timeout: float) -> tuple[End, list[End]]:
+def unanswered_beside_others(keep: bool, to: str, timeout: float) -> tuple[Answer, list[Answer]]:
     """A call that is never answered, and three others while it is under way."""
-    others: list[End] = []
+    others: list[Answer] = []
 
     def ask() -> Any:
         pending = rpc.rpc_async(to, never, args=(keep,), timeout=timeout)
@@ -386,28 +362,28 @@ def unanswered_beside_others(keep: bool, to: str, timeout: float) -> tuple[End, 
         assert not pending.done()  # they were answered before
         return pending.wait()
 
-    return end(ask), others
+    return answer(ask), others
 
 
 def leave_unanswered(keep: bool, awaited: bool, timeout: float) -> float:
     """Call `b`, and begin the shutdown with the call still open, or after its timeout: when (`time.monotonic`)."""
     pending = rpc.rpc_async("b", never, args=(keep,), timeout=timeout)
     if awaited:
-        end(pending.wait)
+        answer(pending.wait)
     return time.monotonic()
 
 
-def send_a_future(to: str) -> End:
-    return end(lambda: rpc.rpc_sync(to, roles_plain.nothing, args=(Future(),)))
+def send_a_future(to: str) -> Answer:
+    return answer(lambda: rpc.rpc_sync(to, roles_plain.nothing, args=(Future(),)))
 
 
-def overtaken(to: str) -> tuple[End, End, End]:
+def overtaken(to: str) -> tuple[Answer, Answer, Answer]:
     """Complete the future of a call before its answer comes: the value, the answer's fate, a later call."""
     rpc.rpc_sync(to, forget)
     future = rpc.rpc_async(to, answered, args=(1, False), timeout=LONG)
     future.set_result("mine")
     rpc.rpc_sync(to, give, args=(1,))
-    return end(future.wait), end(lambda: future.set_result("again")), call(add, to, 1, 2)
+    return answer(future.wait), answer(lambda: future.set_result("again")), call(add, to, 1, 2)
 
 
 def never_set_after_an_error(to: str, caught: bool) -> bool:
@@ -434,13 +410,13 @@ def never_set_after_an_error(to: str, caught: bool) -> bool:
 # Other surprises.
 
 
-def nested_contexts() -> tuple[End, bool]:
+def nested_contexts() -> tuple[Answer, bool]:
     """Open a context in a context. Return also whether one after the other works."""
 
     def nest() -> None:
         with dist_autograd.context(), dist_autograd.context():
             pass
 
-    nested = end(nest)
+    nested = answer(nest)
     with dist_autograd.context() as context:
         return nested, context >= 0

@@ -9,7 +9,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -19,6 +18,7 @@ from faults.inject.announcer import Announcer
 from faults.inject.network import network
 from faults.ledger import Ledger
 from faults.plan import Plan
+from tests.support.answers import Answer, answer
 
 _IN_MODIFY = 2  # sys/inotify.h
 
@@ -54,29 +54,10 @@ def name() -> str:
     return str(rpc.get_worker_info().name)
 
 
-@dataclass(frozen=True)
-class Answer:
-    """The result of one call: the value, or the error's type and text; and how long it took (seconds)."""
-
-    value: object
-    error: str
-    text: str
-    seconds: float
-
-
-def _answer(wait: Callable[[], object]) -> Answer:
-    start = time.monotonic()
-    try:
-        value = wait()
-    except Exception as error:
-        return Answer(None, type(error).__name__, str(error), time.monotonic() - start)
-    return Answer(value, "", "", time.monotonic() - start)
-
-
 def call(peer: str, timeout: float, size: int = 0) -> Answer:
     """Ask a peer for its name, or for how many bytes it was sent."""
     asked, given = (length, (torch.zeros(size, dtype=torch.uint8),)) if size else (name, ())
-    return _answer(lambda: rpc.rpc_sync(peer, asked, given, timeout=timeout))
+    return answer(lambda: rpc.rpc_sync(peer, asked, given, timeout=timeout))
 
 
 def length(tensor: torch.Tensor) -> int:
@@ -110,7 +91,7 @@ def count(caller: str) -> int:
 
 def count_at(peer: str, timeout: float) -> Answer:
     """Call something that the peer counts."""
-    return _answer(lambda: rpc.rpc_sync(peer, count, (name(),), timeout=timeout))
+    return answer(lambda: rpc.rpc_sync(peer, count, (name(),), timeout=timeout))
 
 
 def counted() -> int:
@@ -143,7 +124,7 @@ def start_stay(peer: str) -> None:
 
 def end_of_stay() -> Answer:
     """Return how the call that `start_stay` began ended, and how long that took from now."""
-    return _answer(_pending.pop().wait)
+    return answer(_pending.pop().wait)
 
 
 def await_line(path: Path, text: str) -> None:

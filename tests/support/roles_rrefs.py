@@ -9,12 +9,13 @@ import pickle
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
+
+from tests.support.answers import Answer, answer
 
 _held: dict[str, Any] = {}
 _changed = threading.Condition()
@@ -22,25 +23,6 @@ _executed: list[str] = []
 _go = threading.Event()
 _entered = threading.Event()
 _context = dist_autograd.context()
-
-
-@dataclass(frozen=True)
-class Seen:
-    """A value, or an error's type and text; and the seconds it took."""
-
-    value: Any
-    error: str
-    text: str
-    seconds: float
-
-
-def seen(work: Callable[..., Any], *args: Any) -> Seen:
-    start = time.monotonic()
-    try:
-        value, error, text = work(*args), "", ""
-    except Exception as raised:
-        value, error, text = None, type(raised).__name__, str(raised)
-    return Seen(value, error, text, time.monotonic() - start)
 
 
 def counts() -> tuple[int, int, int]:
@@ -114,10 +96,14 @@ def drop(key: str) -> None:
     del _held[key]
 
 
-def create(key: str, owner: str, value: int, *, confirm: bool = True) -> None:
+def create(key: str, owner: str, value: int) -> None:
     _held[key] = rpc.remote(owner, make, (value,))
-    if confirm:
-        _held[key].to_here()
+    _held[key].to_here()
+
+
+def own_value(timeout: float) -> int:
+    """Return the value of an object that this role has made on itself by a call."""
+    return value_of(rpc.remote(rpc.get_worker_info().name, make, (1,), timeout=timeout))
 
 
 def create_own(key: str, value: Any) -> None:
@@ -125,17 +111,17 @@ def create_own(key: str, value: Any) -> None:
     _held[key] = rpc.RRef(value)
 
 
-def pass_on(key: str, to: str, timeout: float = 10.0) -> Seen:
-    return seen(lambda: rpc.rpc_sync(to, hold, (key, _held[key]), timeout=timeout))
+def pass_on(key: str, to: str, timeout: float = 10.0) -> Answer:
+    return answer(lambda: rpc.rpc_sync(to, hold, (key, _held[key]), timeout=timeout))
 
 
-def fetch(key: str, timeout: float = 10.0) -> Seen:
+def fetch(key: str, timeout: float = 10.0) -> Answer:
     """Return the value of the held RRef's object, by a copy."""
-    return seen(lambda: _held[key].to_here(timeout).value)
+    return answer(lambda: _held[key].to_here(timeout).value)
 
 
-def add_by_proxy(key: str, amount: int) -> Seen:
-    return seen(lambda: _held[key].rpc_sync(timeout=10).add(amount))
+def add_by_proxy(key: str, amount: int) -> Answer:
+    return answer(lambda: _held[key].rpc_sync(timeout=10).add(amount))
 
 
 def same(rref: Any) -> Any:
@@ -147,7 +133,7 @@ def holds(key: str) -> bool:
     return key in _held
 
 
-def pickled(way: str, key: str) -> Seen:
+def pickled(way: str, key: str) -> Answer:
     """Pickle or copy the held RRef, outside RPC."""
     ways: dict[str, Callable[[Any], Any]] = {
         "pickle": pickle.dumps,
@@ -155,7 +141,7 @@ def pickled(way: str, key: str) -> Seen:
         "deepcopy": copy.deepcopy,
         "torch.save": lambda rref: torch.save(rref, io.BytesIO()),
     }
-    return seen(lambda: type(ways[way](_held[key])).__name__)
+    return answer(lambda: type(ways[way](_held[key])).__name__)
 
 
 def there_and_back(key: str, by: str) -> dict[str, Any]:
@@ -208,19 +194,19 @@ def scale_fetched(rref: Any) -> torch.Tensor:
 
 def create_with(
     key: str, owner: str, function: Callable[..., Any], argument: Any = None, timeout: float = 10.0
-) -> Seen:
+) -> Answer:
     """Begin the creation, and do not wait for it."""
     args = () if argument is None else (argument,)
-    return seen(lambda: _held.__setitem__(key, rpc.remote(owner, function, args, timeout=timeout)))
+    return answer(lambda: _held.__setitem__(key, rpc.remote(owner, function, args, timeout=timeout)))
 
 
-def created(key: str) -> Seen:
+def created(key: str) -> Answer:
     """Wait until the creation is confirmed, or has failed."""
-    return seen(lambda: _held[key]._get_future().wait())
+    return answer(lambda: _held[key]._get_future().wait())
 
 
-def use_by_owner(key: str, owner: str) -> Seen:
-    return seen(lambda: rpc.rpc_sync(owner, value_of, (_held[key],), timeout=10))
+def use_by_owner(key: str, owner: str) -> Answer:
+    return answer(lambda: rpc.rpc_sync(owner, value_of, (_held[key],), timeout=10))
 
 
 def tie(node: Any, other: Any) -> None:
@@ -245,35 +231,35 @@ def collect() -> int:
     return gc.collect()
 
 
-def use_after_shutdown(owner: str) -> dict[str, Seen]:
+def use_after_shutdown(owner: str) -> dict[str, Answer]:
     """Use RRefs after the shutdown. The owner must shut down, too."""
     user, own = rpc.remote(owner, make, (1,)), rpc.RRef(Node(2))
     user.to_here()
     rpc.shutdown()
     return {
-        "to_here": seen(lambda: user.to_here(1)),
-        "proxy": seen(lambda: user.rpc_sync(timeout=1).get()),
-        "repr": seen(lambda: repr(user)[:9]),
-        "is_owner": seen(user.is_owner),
-        "owner_name": seen(user.owner_name),
-        "own local_value": seen(lambda: own.local_value().value),
-        "own to_here": seen(lambda: own.to_here().value),
-        "new": seen(lambda: repr(rpc.RRef(3))[:10]),
-        "remote": seen(lambda: repr(rpc.remote(owner, make, (1,)))),
+        "to_here": answer(lambda: user.to_here(1)),
+        "proxy": answer(lambda: user.rpc_sync(timeout=1).get()),
+        "repr": answer(lambda: repr(user)[:9]),
+        "is_owner": answer(user.is_owner),
+        "owner_name": answer(user.owner_name),
+        "own local_value": answer(lambda: own.local_value().value),
+        "own to_here": answer(lambda: own.to_here().value),
+        "new": answer(lambda: repr(rpc.RRef(3))[:10]),
+        "remote": answer(lambda: repr(rpc.remote(owner, make, (1,)))),
     }
 
 
-def fail_by_proxy(owner: str, api: str) -> Seen:
+def fail_by_proxy(owner: str, api: str) -> Answer:
     """Use an object of the owner's so that it raises, by `rpc_sync` or `rpc_async`; this role keeps nothing of it."""
     made = rpc.remote(owner, make, (1,))
     made.to_here()
 
     def use() -> int:
-        answer = getattr(made, api)(timeout=10).add("one")
-        value: int = answer if api == "rpc_sync" else answer.wait()
+        began = getattr(made, api)(timeout=10).add("one")
+        value: int = began if api == "rpc_sync" else began.wait()
         return value
 
-    return seen(use)
+    return answer(use)
 
 
 def pass_on_and_drop(key: str, to: str) -> None:

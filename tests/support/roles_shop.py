@@ -25,6 +25,7 @@ from faults.inject.call.order_gate import OrderGate
 from faults.inject.process import processes
 from faults.plan.places import Moment
 from reference.trace.progress import log_step
+from tests.support.answers import Answer, answer
 
 HERE = f"{__name__}:"
 
@@ -198,25 +199,6 @@ WAYS: Mapping[str, Way] = {
         lambda to, x, t: rpc.rpc_sync(to, call_method, args=(Till.method, _till(to), x), timeout=t),
     ),
 }
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The end of one call for its caller: a value, or an error's type and text; and the seconds it took."""
-
-    value: Any
-    error: str
-    text: str
-    seconds: float
-
-
-def answer(call: Callable[[], Any]) -> Answer:
-    start = time.monotonic()
-    try:
-        value, error, text = call(), "", ""
-    except Exception as raised:
-        value, error, text = None, type(raised).__name__, str(raised)
-    return Answer(value, error, text, time.monotonic() - start)
 
 
 def call(way: str, to: str, x: Any, timeout: float = 10.0) -> Any:

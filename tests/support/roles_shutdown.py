@@ -21,8 +21,8 @@ from torch.futures import Future
 from reference.trace.progress import log_step
 from reference.world.rpc_agent import LOCAL_OPTIONS, start_agent
 from tests.support import roles_rrefs
+from tests.support.answers import Answer, answer
 from tests.support.roles_plain import Unlucky, kill_oneself
-from tests.support.roles_rrefs import Seen, seen
 
 _gate = threading.Event()
 _entered = threading.Semaphore(0)
@@ -31,9 +31,9 @@ _executed: list[int] = []
 _futures: list[Future[Any]] = []
 
 
-def shutdown(**arguments: Any) -> Seen:
+def shutdown(**arguments: Any) -> Answer:
     """Call torch's ``rpc.shutdown``, which the hook may have replaced."""
-    return seen(lambda: rpc.shutdown(**arguments))
+    return answer(lambda: rpc.shutdown(**arguments))
 
 
 def await_followers(*names: str) -> None:
@@ -71,7 +71,7 @@ def die_when_they_wait(*names: str) -> None:
     kill_oneself()
 
 
-def shutdown_when_they_have_begun(*names: str, **arguments: Any) -> Seen:
+def shutdown_when_they_have_begun(*names: str, **arguments: Any) -> Answer:
     """Begin the leader's shutdown right after the others', whose waits have limits."""
     _await_each(names, lambda name: rpc.rpc_sync(name, has_begun_a_shutdown))
     return shutdown(**arguments)
@@ -145,20 +145,20 @@ def finish(count: int) -> list[int]:
     return executed()
 
 
-def send_and_shutdown(peer: str, count: int) -> Seen:
+def send_and_shutdown(peer: str, count: int) -> Answer:
     """Make so many calls for which this role does not wait."""
     for number in range(count):
         rpc.rpc_async(peer, work, (number,))
     return shutdown()
 
 
-def send_nested_and_shutdown(peer: str, then: str, count: int) -> Seen:
+def send_nested_and_shutdown(peer: str, then: str, count: int) -> Answer:
     for number in range(count):
         rpc.rpc_async(peer, work_and_call, (number, then))
     return shutdown()
 
 
-def open_gate_when_they_wait(*names: str) -> tuple[list[int], Seen]:
+def open_gate_when_they_wait(*names: str) -> tuple[list[int], Answer]:
     """Return (the work executed when all others already waited, the shutdown). Executed on the leader."""
     await_followers(*names)
     before = executed()
@@ -171,9 +171,9 @@ def keep(peer: str, count: int) -> None:
         _futures.append(rpc.rpc_async(peer, work, (number,)))
 
 
-def kept() -> list[Seen | None]:
+def kept() -> list[Answer | None]:
     """Return how the calls that `keep` began have ended; None: not yet."""
-    return [seen(each.value) if each.done() else None for each in _futures]
+    return [answer(each.value) if each.done() else None for each in _futures]
 
 
 def create_and_drop(owner: str, count: int) -> None:
@@ -185,15 +185,15 @@ def create_and_drop(owner: str, count: int) -> None:
 # Start RPC once more, in the same process.
 
 
-def start(name: str, rank: int, size: int, place: str, generation: int | None = None, timeout: float = 60) -> Seen:
+def start(name: str, rank: int, size: int, place: str, generation: int | None = None, timeout: float = 60) -> Answer:
     """Start RPC. ``generation``: the number of this start, on which all roles agree."""
     if generation is not None:
         rpc._init_counter = generation
         api._all_gather_sequence_id.clear()
         api._all_gather_sequence_id_to_states.clear()
     options = {**LOCAL_OPTIONS, "rpc_timeout": timeout}
-    return seen(lambda: start_agent(name, rank, size, f"file://{place}", None, options))
+    return answer(lambda: start_agent(name, rank, size, f"file://{place}", None, options))
 
 
-def ask(peer: str) -> Seen:
-    return seen(lambda: rpc.rpc_sync(peer, torch.add, (torch.ones(1), 1), timeout=10).item())
+def ask(peer: str) -> Answer:
+    return answer(lambda: rpc.rpc_sync(peer, torch.add, (torch.ones(1), 1), timeout=10).item())

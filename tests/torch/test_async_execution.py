@@ -32,7 +32,6 @@ class TestErrors:
         with upstream's PR 50983; no issue of upstream's was found.)"""
         got = world.call("a", ask, plays.sets_exception, "b", later)
         assert got.error == ""
-        assert got.kind == "ValueError"
         assert repr(got.value) == "ValueError('set')"
 
     @pytest.mark.parametrize("ask", [plays.call, plays.fetch], ids=["rpc_async", "remote"])

@@ -15,8 +15,8 @@ from torch.futures import Future, collect_all, wait_all
 from reference.outcome import Killed, RoleFailed
 from reference.world import World, launch
 from tests.support import roles_futures as plays
+from tests.support.answers import answer
 from tests.support.future_trees import Branch, Error, Leaf, Tree, Value, leaves, nodes, states
-from tests.support.roles_futures import end
 
 IN_CALLBACK = "Got the following error when running the callback: "
 
@@ -60,7 +60,7 @@ class TestFanIn:
             else:
                 futures[number].set_result(number)
         wanted = (f"future {min(failing)}", "ValueError")
-        assert [end(read).short for read in (collected.wait, lambda: wait_all(futures))] == [wanted] * 2
+        assert [answer(read).short for read in (collected.wait, lambda: wait_all(futures))] == [wanted] * 2
 
     def test_a_fan_in_of_an_error_in_a_callback_ends_at_once(self) -> None:
         """torch 2.13.0: the manual says that `collect_all` is complete when all are."""
@@ -69,11 +69,11 @@ class TestFanIn:
         first.set_result(1)
         assert collected.done()
         assert not second.done()
-        got = end(collected.wait)
+        got = answer(collected.wait)
         assert got.error == "RuntimeError"
         assert got.text.startswith(f"{IN_CALLBACK}ValueError: early\n")
         second.set_result(2)
-        assert end(collected.wait).text == got.text
+        assert answer(collected.wait).text == got.text
 
     @pytest.mark.parametrize("way", ["wait_all", "collect_all"])
     @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from torch.futures import Future
 
 from reference.world import World, launch
 from tests.support import roles_futures as plays
-from tests.support.roles_futures import end, failing
+from tests.support.answers import answer
+from tests.support.roles_futures import failing
 
 TWICE = (
     "Attempting to mark a completed Future as complete again. Note that a Future can only be marked completed once.",
@@ -45,7 +46,7 @@ def failed(error: Exception) -> Future[Any]:
 class TestCompletion:
     def test_a_second_result_is_refused_and_the_first_stays(self) -> None:
         future = completed(1)
-        assert end(lambda: future.set_result(2)).short == TWICE
+        assert answer(lambda: future.set_result(2)).short == TWICE
         assert future.done()
         assert future.wait() == 1
         assert future.value() == 1
@@ -55,16 +56,16 @@ class TestCompletion:
         """The control of the next test: this order is safe."""
         future = failed(ValueError("first"))
         again = {"result": lambda: future.set_result(1), "exception": lambda: future.set_exception(KeyError("second"))}
-        assert end(again[second]).short == TWICE
-        assert [end(read).short for read in (future.wait, future.value)] == [("first", "ValueError")] * 2
+        assert answer(again[second]).short == TWICE
+        assert [answer(read).short for read in (future.wait, future.value)] == [("first", "ValueError")] * 2
 
     def test_an_exception_after_a_result_is_refused_and_spoils_the_result(self) -> None:
         """torch 2.13.0: `set_exception` says how to read the value before it finds that there is one, and the value
         that was right is raised from then on."""
         future = completed(1)
-        assert end(lambda: future.set_exception(ValueError("late"))).short == TWICE
+        assert answer(lambda: future.set_exception(ValueError("late"))).short == TWICE
         spoilt = ("exceptions must derive from BaseException", "TypeError")
-        assert [end(read).short for read in (future.wait, future.value)] == [spoilt] * 2
+        assert [answer(read).short for read in (future.wait, future.value)] == [spoilt] * 2
         assert future.done()
 
     def test_an_exception_as_a_result_is_a_value(self) -> None:
@@ -73,7 +74,7 @@ class TestCompletion:
     def test_reading_a_value_too_early_is_an_error(self) -> None:
         """torch 2.13.0: an internal assertion that asks for a bug report; afterwards all is as it was."""
         future: Future[Any] = Future()
-        early = end(future.value)
+        early = answer(future.value)
         assert early.error == "RuntimeError"
         assert re.match(r"completed\(\) INTERNAL ASSERT FAILED at .*ivalue_inl\.h\":\d+, please report", early.text)
         assert not future.done()
@@ -84,7 +85,7 @@ class TestCompletion:
     @pytest.mark.parametrize("future", [Future(), completed(1)], ids=["open", "completed"])
     @pytest.mark.parametrize("way", [pickle.dumps, copy.copy, copy.deepcopy])
     def test_pickles_and_copies_are_refused(self, way: Callable[[Any], Any], future: Future[Any]) -> None:
-        assert end(lambda: way(future)).short == NO_PICKLE
+        assert answer(lambda: way(future)).short == NO_PICKLE
         assert pickle.loads(pickle.dumps([1])) == [1]
 
 
@@ -133,7 +134,7 @@ class TestCallbacks:
     def test_callbacks_that_raise_in_then_fail_its_future_without_their_type(self, error: Exception) -> None:
         """torch 2.13.0, upstream issue 51673. The future itself is unharmed."""
         future = completed(5)
-        wrong = end(future.then(failing(error)).wait)
+        wrong = answer(future.then(failing(error)).wait)
         assert wrong.error == "RuntimeError"
         assert wrong.text.startswith(f"{IN_CALLBACK}{type(error).__name__}: {error}\n")
         assert future.wait() == 5
@@ -141,7 +142,7 @@ class TestCallbacks:
     @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()], ids=repr)
     def test_callbacks_cannot_leave_the_program(self, error: Any) -> None:
         """torch 2.13.0: even these become the RuntimeError of a future that perhaps nobody reads."""
-        wrong = end(completed(1).then(failing(error)).wait)
+        wrong = answer(completed(1).then(failing(error)).wait)
         assert wrong.error == "RuntimeError"
         assert wrong.text.startswith(f"{IN_CALLBACK}{type(error).__name__}: ")
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import pytest
 import torch.distributed.rpc as rpc
 
-from reference.outcome import Returned
-from reference.world import World
+from faults.plan import Plan
+from faults.run.runs import scope
+from reference.outcome import Overdue, Returned
+from reference.world import World, launch
 from tests.support import roles_rrefs as plays
 from tests.support.idle import AT_ONCE, EARLY, LATE, NOT_STARTED, idle, keeps
 
@@ -121,3 +124,15 @@ def test_a_fetch_with_a_shorter_timeout_fails_and_a_later_one_succeeds() -> None
         assert world.call("b", plays.executed) == ["make"]
         world.call("a", plays.drop, "k")
         keeps(world, "b", 0, 0, 0)
+
+
+def test_an_own_rref_that_is_never_made_is_waited_for_for_ever(tmp_path: Path) -> None:
+    """`remote`'s timeout of 0.2 s passes, `local_value` has none, and the role ends at the deadline."""
+    plan = Plan.parse("Drop site=tests.support.roles_rrefs:make role=a nth=1 side=request")
+    with (
+        scope(plan, tmp_path) as arguments,
+        launch({"a": partial(plays.own_value, 0.2)}, deadline=2, **arguments) as world,
+    ):
+        lost = world.wait()["a"]
+    assert isinstance(lost, Overdue)
+    assert "in own_value" in lost.stacks
