@@ -5,17 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import torch
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
 from torch.futures import Future, collect_all, wait_all
 
-from tests.support import roles_plain
 from tests.support.answers import Answer, answer
-from tests.support.future_trees import Branch, Leaf, Tree, leaves, nodes
+from tests.support.roles_plain import add, nothing
 
 # Longer than anything here takes; a wait that lasts so long (seconds) is a failure.
 LONG = 20.0
@@ -35,53 +32,43 @@ def _asked(to: str, function: Any, *args: Any, timeout: float = LONG) -> Future[
     return future
 
 
-def add(a: int, b: int) -> int:
-    return a + b
-
-
 def refuse(text: str) -> None:
     raise ValueError(text)
 
 
-# Answers of this role that another role gives, by number.
+# An answer of this role that another role gives.
 
-_open: dict[int, Future[Any]] = {}
-_doors: dict[int, threading.Event] = {}
-_lock = threading.Lock()
+_later: list[Future[int]] = [Future()]
+_door = threading.Event()
 _waiting = threading.Semaphore(0)
 
 
-def _answer(number: int) -> Future[Any]:
-    with _lock:
-        return _open.setdefault(number, Future())
-
-
-def _door(number: int) -> threading.Event:
-    with _lock:
-        return _doors.setdefault(number, threading.Event())
-
-
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
-def answered(number: int, fails: bool) -> Future[Any]:
-    """Answered when another role calls `give`; a failure is raised in `then`, which passes errors on."""
-    later = _answer(number)
-    return later.then(failing(ValueError(f"leaf {number}"))) if fails else later
+def answered() -> Future[int]:
+    """Answered with 1 when another role calls `give`."""
+    return _later[-1]
 
 
-def waits(number: int, fails: bool) -> int:
+def waits(fails: bool = False) -> int:
     """Wait in a thread of this role until another role calls `give`."""
     _waiting.release()
-    if not _door(number).wait(LONG):
-        raise TimeoutError(f"nobody gave {number}")
+    if not _door.wait(LONG):
+        raise TimeoutError("nobody gave an answer")
     if fails:
-        raise ValueError(f"leaf {number}")
-    return number
+        raise ValueError("no")
+    return 1
 
 
-def give(number: int) -> None:
-    """Let `answered` or `waits` end. Executed on its role."""
-    _door(number).set()
-    _answer(number).set_result(number)
+def give() -> None:
+    """Let `answered` and `waits` end. Executed on their role."""
+    _door.set()
+    _later[-1].set_result(1)
+
+
+def forget() -> None:
+    """Begin again, with an answer that nobody has given."""
+    _door.clear()
+    _later[:] = [Future()]
 
 
 def await_waiting(count: int) -> bool:
@@ -89,16 +76,16 @@ def await_waiting(count: int) -> bool:
     return all(_waiting.acquire(timeout=LONG) for _ in range(count))
 
 
-def waits_through(to: str, number: int, timeout: float) -> int:
+def waits_through(to: str, timeout: float) -> int:
     """Make a nested call: a thread of this role waits for a thread of another."""
-    value: int = rpc.rpc_sync(to, waits, args=(number, False), timeout=timeout)
+    value: int = rpc.rpc_sync(to, waits, timeout=timeout)
     return value
 
 
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
-def waits_through_a_future(to: str, number: int, timeout: float) -> Future[int]:
+def waits_through_a_future(to: str, timeout: float) -> Future[int]:
     """Make the same call without a waiting thread of this role."""
-    return _asked(to, waits, number, False, timeout=timeout)
+    return _asked(to, waits, timeout=timeout)
 
 
 def start_nested(function: Any, count: int, timeout: float, own_timeout: float) -> None:
@@ -106,87 +93,11 @@ def start_nested(function: Any, count: int, timeout: float, own_timeout: float) 
 
     ``timeout``, ``own_timeout``: seconds of b's calls to c, and of these.
     """
-    _kept[:] = [rpc.rpc_async("b", function, args=("c", 1, timeout), timeout=own_timeout) for _ in range(count)]
+    _kept[:] = [rpc.rpc_async("b", function, args=("c", timeout), timeout=own_timeout) for _ in range(count)]
 
 
 def take_nested() -> list[Answer]:
     return [answer(each.wait) for each in _kept]
-
-
-def forget() -> None:
-    with _lock:
-        _open.clear()
-        _doors.clear()
-
-
-# Random fan-in: a tree of futures, whose leaves are completed one by one.
-
-
-@dataclass(frozen=True)
-class Observed:
-    """``done``: at first and after each completion, which nodes are, in the tree's order; ``ends``: of all, at last."""
-
-    done: list[list[bool]]
-    ends: list[Answer]
-
-
-def grow(tree: Tree, to: str) -> Observed:
-    """Make the futures of a tree, complete its leaves by their turn, and look at all nodes after each."""
-    rpc.rpc_sync(to, forget)
-    made: dict[int, Future[Any]] = {}
-    _grown(tree, to, made)
-    ready = {leaf.number: _completion(made[leaf.number]) for leaf in leaves(tree)}
-    order = [node.number for node in nodes(tree)]
-    done = [[made[number].done() for number in order]]
-    for leaf in sorted(leaves(tree), key=lambda each: each.turn):
-        _complete(leaf, to, made)
-        assert ready[leaf.number].wait(LONG)
-        done.append([made[number].done() for number in order])
-    return Observed(done, [answer(_plain, made[number]) for number in order])
-
-
-def _completion(future: Future[Any]) -> threading.Event:
-    """Return an event that is set when all that hangs on the future by now has run."""
-    event = threading.Event()
-    future.add_done_callback(lambda _: event.set())
-    return event
-
-
-def _grown(tree: Tree, to: str, made: dict[int, Future[Any]]) -> Future[Any]:
-    made[tree.number] = future = _future(tree, to, made)
-    return future
-
-
-def _future(tree: Tree, to: str, made: dict[int, Future[Any]]) -> Future[Any]:
-    if isinstance(tree, Branch):
-        below = [_grown(child, to, made) for child in tree.children]
-        return collect_all(below) if tree.kind == "all" else below[0].then(_callback(tree))
-    if tree.source == "here":
-        return Future()
-    called = answered if tree.source == "answered" else waits
-    return _asked(to, called, tree.number, tree.fails)
-
-
-def _callback(tree: Branch) -> Callable[[Any], Any]:
-    if tree.kind == "raise":
-        return failing(ValueError(f"branch {tree.number}"))
-    return lambda below: [_plain(below.value())]
-
-
-def _plain(value: Any) -> Any:
-    """Return the values of the futures that `collect_all` gives."""
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    return _plain(value.wait()) if isinstance(value, torch._C.Future) else value
-
-
-def _complete(leaf: Leaf, to: str, made: dict[int, Future[Any]]) -> None:
-    if leaf.source != "here":
-        rpc.rpc_sync(to, give, args=(leaf.number,))
-    elif leaf.fails:
-        made[leaf.number].set_exception(ValueError(f"leaf {leaf.number}"))
-    else:
-        made[leaf.number].set_result(leaf.number)
 
 
 # Chains.
@@ -239,7 +150,7 @@ def fan_in(way: str, calls: Sequence[str], to: str) -> Answer:
 
     def gather() -> Any:
         futures = [call(place, kind) for place, kind in enumerate(calls)]
-        return wait_all(futures) if way == "wait_all" else _plain(collect_all(futures).wait())
+        return wait_all(futures) if way == "wait_all" else [each.value() for each in collect_all(futures).wait()]
 
     return answer(gather)
 
@@ -374,15 +285,15 @@ def leave_unanswered(keep: bool, awaited: bool, timeout: float) -> float:
 
 
 def send_a_future(to: str) -> Answer:
-    return answer(lambda: rpc.rpc_sync(to, roles_plain.nothing, args=(Future(),)))
+    return answer(lambda: rpc.rpc_sync(to, nothing, args=(Future(),)))
 
 
 def overtaken(to: str) -> tuple[Answer, Answer, Answer]:
     """Complete the future of a call before its answer comes: the value, the answer's fate, a later call."""
     rpc.rpc_sync(to, forget)
-    future = rpc.rpc_async(to, answered, args=(1, False), timeout=LONG)
+    future = _asked(to, answered)
     future.set_result("mine")
-    rpc.rpc_sync(to, give, args=(1,))
+    rpc.rpc_sync(to, give)
     return answer(future.wait), answer(lambda: future.set_result("again")), call(add, to, 1, 2)
 
 
@@ -399,10 +310,10 @@ def never_set_after_an_error(to: str, caught: bool) -> bool:
                 raise
             other.set_result(error)
 
-    failed = rpc.rpc_async(to, waits, args=(1, True), timeout=LONG)
+    failed, ran = _asked(to, waits, True), threading.Event()
     failed.add_done_callback(hand_on)
-    ran = _completion(failed)
-    rpc.rpc_sync(to, give, args=(1,))
+    failed.add_done_callback(lambda _: ran.set())
+    rpc.rpc_sync(to, give)
     assert ran.wait(LONG)
     return other.done()
 

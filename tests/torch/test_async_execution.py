@@ -138,7 +138,7 @@ class TestNestedCalls:
         world.call("c", plays.forget)
         world.call("a", plays.start_nested, function, count, timeout, own_timeout)
         assert world.call("c", plays.await_waiting, count)
-        world.call("c", plays.give, 1)
+        world.call("c", plays.give)
         return world.call("a", plays.take_nested)
 
     @pytest.mark.parametrize("count", [1, 3])
