@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -76,28 +77,16 @@ def an_episode() -> None:
     rpc.rpc_sync("worker1", observe)
 
 
-@shows(
-    "S0.10",
-    raises=(
-        "TypeError",
-        "TypeError: On WorkerInfo(id=1, name=worker1):\n"
-        "TypeError('Agent.select_action() takes 2 positional arguments but 3 were given')",
-    ),
-)
-def select_action_of_a_rank() -> None:
-    rpc.remote("worker1", Agent).rpc_sync().select_action(1, [0.0] * 4)
+def call_of_a_rank(method: str, *args: object) -> None:
+    """Call the agent's method with the published arguments, of which the first is a rank."""
+    getattr(rpc.remote("worker1", Agent).rpc_sync(), method)(*args)
 
 
-@shows(
-    "S0.11",
-    raises=(
-        "TypeError",
-        "TypeError: On WorkerInfo(id=1, name=worker1):\n"
-        "TypeError('Agent.report_reward() takes 2 positional arguments but 3 were given')",
-    ),
-)
-def report_reward_of_a_rank() -> None:
-    rpc.remote("worker1", Agent).rpc_sync().report_reward(1, 1.0)
+for number, method, argument in (("S0.10", "select_action", [0.0] * 4), ("S0.11", "report_reward", 1.0)):
+    wrong = f"TypeError('Agent.{method}() takes 2 positional arguments but 3 were given')"
+    shows(number, raises=("TypeError", f"TypeError: On WorkerInfo(id=1, name=worker1):\n{wrong}"))(
+        partial(call_of_a_rank, method, 1, argument)
+    )
 
 
 @shows("S0.12", gives={"action": int, "kept": []})
