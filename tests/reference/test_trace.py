@@ -72,26 +72,14 @@ def same_bits(a: Trace, b: Trace) -> bool:
     )
 
 
-def tensor_of(bits: list[int], dtype: torch.dtype) -> torch.Tensor:
-    """The tensor whose elements have these bits, given as signed integers of the same width."""
-    return torch.tensor(bits, dtype=INTEGERS[dtype.itemsize]).view(dtype)
-
-
-def bits_of(dtype: torch.dtype, *, nan: bool = False) -> st.SearchStrategy[int]:
-    if dtype is torch.bool:
-        return st.integers(0, 1)
-    top = 1 << (8 * dtype.itemsize - 1)
-    bits = st.integers(-top, top - 1)
-    return bits if nan else bits.filter(lambda b: not tensor_of([b], dtype).isnan().any())
-
-
 @st.composite
-def tensors(draw: st.DrawFn, dtype: torch.dtype, *, least: int = 0, nan: bool = False) -> torch.Tensor:
-    """Zero to three dimensions, with ``least`` elements or more."""
-    shape = draw(st.lists(st.integers(1 if least else 0, 3), max_size=3))
-    size = torch.Size(shape).numel()
-    bits = draw(st.lists(bits_of(dtype, nan=nan), min_size=size, max_size=size))
-    return tensor_of(bits, dtype).reshape(shape)
+def tensors(draw: st.DrawFn, dtype: torch.dtype) -> torch.Tensor:
+    """Zero to three dimensions, maybe empty, and any bits, those of NaN too."""
+    shape = draw(st.lists(st.integers(0, 3), max_size=3))
+    size = torch.Size(shape).numel() * dtype.itemsize
+    raw = draw(st.binary(min_size=size, max_size=size))
+    content = bytearray(byte & 1 for byte in raw) if dtype is torch.bool else bytearray(raw)
+    return (torch.frombuffer(content, dtype=dtype) if size else torch.empty(0, dtype=dtype)).reshape(shape)
 
 
 def trace_of(*values: float, dtype: torch.dtype = torch.float32, name: str = "0000/x", case: Case = CASE) -> Trace:
@@ -121,37 +109,6 @@ def refusal(a: Trace, b: Trace) -> str:
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@unhurried
-@given(data=st.data())
-def test_compare_notices_one_flipped_bit(dtype: torch.dtype, data: st.DataObject) -> None:
-    """Any bit of any element of any tensor: how far off, in which tensor. A flip that makes NaN is refused."""
-    names = data.draw(st.lists(NAMES, min_size=1, max_size=3, unique=True))
-    trace = Trace(CASE, {name: data.draw(tensors(dtype, least=1)) for name in names})
-    assert compare(trace, Trace(CASE, {name: t.clone() for name, t in trace.tensors.items()})).equal is True
-
-    name = data.draw(st.sampled_from(names))
-    tensor = trace.tensors[name]
-    element = data.draw(st.integers(0, tensor.numel() - 1))
-    width = 8 * dtype.itemsize
-    bit = 0 if dtype is torch.bool else data.draw(st.integers(0, width - 1))
-    other = Trace(CASE, {**trace.tensors, name: flipped(tensor, element, bit)})
-    assert not same_bits(trace, other)
-    if other.tensors[name].isnan().any():
-        assert refusal(trace, other) == f"{name}: holds NaN"
-        assert refusal(other, trace) == f"{name}: holds NaN"
-        return
-
-    magnitude = int(tensor.view(INTEGERS[dtype.itemsize]).reshape(-1)[element]) & ((1 << (width - 1)) - 1)
-    sign = dtype.is_floating_point and bit == width - 1
-    wanted = 2 * magnitude + 1 if sign else 1 << bit  # to the other side of the two zeros, or up by one bit
-    for comparison in (compare(trace, other), compare(other, trace)):
-        assert comparison.equal is False
-        assert comparison.distances == {**dict.fromkeys(sorted(names), 0), name: wanted}
-        assert list(comparison.distances) == sorted(names)
-        assert comparison.worst == (name, wanted)
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_compare_notices_every_bit(dtype: torch.dtype) -> None:
     """Each single bit of a small trace is flipped in turn."""
     numbers = {"a": torch.tensor([[0, 1], [1, 0]]).to(dtype), "b": torch.tensor(1).to(dtype)}
@@ -160,15 +117,11 @@ def test_compare_notices_every_bit(dtype: torch.dtype) -> None:
         for element in range(tensor.numel()):
             for bit in range(1 if dtype is torch.bool else 8 * dtype.itemsize):
                 other = Trace(CASE, {**numbers, name: flipped(tensor, element, bit)})
-                assert compare(trace, other).distances[name] > 0, (name, element, bit)
+                comparison = compare(trace, other)
+                assert not comparison.equal, (name, element, bit)
+                assert comparison.worst[0] == name
                 seen += 1
     assert seen == 5 * (1 if dtype is torch.bool else 8 * dtype.itemsize)
-
-
-def test_compare_takes_the_farthest_element() -> None:
-    a = trace_of(1.0, 1.0, 1.0)
-    b = trace_of(1.0, 1.0 + 2.0**-23, 1.0 + 2.0**-20)
-    assert compare(a, b).distances == {"0000/x": 8}
 
 
 def test_compare_orders_by_name_and_reports_the_worst() -> None:
@@ -180,16 +133,6 @@ def test_compare_orders_by_name_and_reports_the_worst() -> None:
     assert str(comparison) == "3 ULPs in b, 3 of 4 tensors differ"
     assert str(compare(a, a)) == "bits equal in 4 tensors"
     assert str(Comparison({"x": 2**64 - 1})) == "18446744073709551615 ULPs in x, 1 of 1 tensors differ"
-
-
-def test_compare_takes_empty_tensors_for_equal() -> None:
-    assert compare(trace_of(), trace_of()).distances == {"0000/x": 0}
-
-
-def test_compare_holds_infinities_against_each_other() -> None:
-    inf = float("inf")
-    assert compare(trace_of(inf, -inf), trace_of(inf, -inf)).equal is True
-    assert compare(trace_of(inf), trace_of(torch.finfo(torch.float32).max)).distances == {"0000/x": 1}
 
 
 EXACT = ServerCase.exact()
@@ -209,28 +152,22 @@ def test_compare_takes_cases_that_differ_only_in_where_they_ran() -> None:
     assert compare(trace_of(1.0, case=NATURAL), trace_of(2.0, case=elsewhere)).distances == {"0000/x": 2**23}
 
 
-@pytest.mark.parametrize("size", [999, 1001, 100_003])
-@pytest.mark.parametrize("case", [EXACT, NATURAL], ids=["exact", "natural"])
-def test_compare_sees_one_wrong_element_wherever_it_is(case: Case, size: int) -> None:
+def test_compare_sees_one_wrong_element_wherever_it_is() -> None:
     """The element is at both ends and in each quarter, of the tensor as one row, one column, and rows of seven."""
+    size = 100_003
     for shape in ((size,), (1, size), (size, 1), (size // 7, 7)):
         a = torch.ones(shape)
         b = a.clone()
         for place in (0, 1, *(a.numel() * part // 4 + 1 for part in (1, 2, 3)), a.numel() - 1):
             b.view(-1)[place] = 1 + 2.0**-23
-            pair = Trace(case, {"x": a, "y": torch.ones(2)}), Trace(case, {"x": b, "y": torch.ones(2)})
+            pair = Trace(CASE, {"x": a, "y": torch.ones(2)}), Trace(CASE, {"x": b, "y": torch.ones(2)})
             assert compare(*pair).distances == {"x": 1, "y": 0}, (shape, place)
             b.view(-1)[place] = 1
 
 
-def test_compare_refuses_different_cases() -> None:
-    other = replace(CASE, seed=1)
-    assert refusal(trace_of(1.0), trace_of(1.0, case=other)) == f"traces of different cases: {CASE} and {other}"
-
-
-@pytest.mark.parametrize("other", [Twin(steps=2), ServerCase(steps=2), Case(steps=2)], ids=lambda c: type(c).__name__)
-def test_compare_refuses_other_types_of_case(other: Case) -> None:
-    """They are refused even if all fields are equal."""
+@pytest.mark.parametrize("other", [replace(CASE, seed=1), Twin(steps=2), Case(steps=2)], ids=["seed", "type", "base"])
+def test_compare_refuses_different_cases(other: Case) -> None:
+    """Those of another type are refused even if all fields are equal."""
     assert refusal(trace_of(1.0), trace_of(1.0, case=other)) == f"traces of different cases: {CASE} and {other}"
     assert refusal(trace_of(1.0, case=other), trace_of(1.0)) == f"traces of different cases: {other} and {CASE}"
 
@@ -299,7 +236,7 @@ def test_files_keep_every_bit(dtype: torch.dtype, data: st.DataObject) -> None:
     names = data.draw(st.lists(NAMES, max_size=3, unique=True))
     trace = Trace(
         ServerCase(steps=data.draw(st.integers(1, 2**80)), lr=data.draw(st.floats(0, 1e308))),
-        {name: data.draw(tensors(dtype, nan=True)) for name in names},
+        {name: data.draw(tensors(dtype)) for name in names},
     )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -360,10 +297,9 @@ def test_load_refuses_what_is_no_safetensors_file(content: bytes, tmp_path: Path
     assert str(caught.value).startswith(f"{file}: not a safetensors file (")
 
 
-@pytest.mark.parametrize("form", [str, Path], ids=["str", "Path"])
-def test_load_refuses_a_folder(form: Callable[[Path], Any], tmp_path: Path) -> None:
+def test_load_refuses_a_folder(tmp_path: Path) -> None:
     with pytest.raises(TraceError) as caught:
-        Trace.load(form(tmp_path))
+        Trace.load(tmp_path)
     assert str(caught.value) == f"{tmp_path}: a folder, wanted a trace file"
 
 
@@ -377,15 +313,6 @@ def test_load_refuses_a_pipe_at_once(tmp_path: Path) -> None:
 def test_load_of_no_file_is_the_systems_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="nowhere"):
         Trace.load(tmp_path / "nowhere")
-
-
-def test_load_refuses_half_a_file(tmp_path: Path) -> None:
-    trace_of(1.0, 2.0, 3.0).save(tmp_path / "t")
-    content = (tmp_path / "t").read_bytes()
-    (tmp_path / "t").write_bytes(content[:-4])
-    with pytest.raises(TraceError) as caught:
-        Trace.load(tmp_path / "t")
-    assert str(caught.value).startswith(f"{tmp_path / 't'}: not a safetensors file (")
 
 
 @pytest.mark.parametrize("header", [None, {"tutorial": "rpc_basics"}, {"case": "{}"}, {"format": "pt"}], ids=str)
@@ -405,28 +332,10 @@ def test_load_refuses_an_unknown_tutorial(name: str, tmp_path: Path) -> None:
     assert str(caught.value) == f"unknown tutorial {name!r}, wanted one of {', '.join(TUTORIALS)}"
 
 
-@pytest.mark.parametrize(
-    ("case", "message"),
-    [
-        ('{"colour": 1}', "unknown field 'colour', wanted one of seed, steps, record, timeout, size"),
-        ('{"size": 0}', "size must be at least 1, got 0"),
-        ("{", "a case must be a JSON object, got '{'"),
-        ("[]", "a case must be a JSON object, got '[]'"),
-    ],
-)
-def test_load_refuses_a_case_that_cannot_be(case: str, message: str, tmp_path: Path) -> None:
-    save_file({"x": torch.ones(1)}, tmp_path / "t", metadata={"tutorial": "rpc_basics", "case": case})
-    with pytest.raises(CaseError) as caught:
+def test_load_refuses_a_case_that_cannot_be(tmp_path: Path) -> None:
+    save_file({"x": torch.ones(1)}, tmp_path / "t", metadata={"tutorial": "rpc_basics", "case": '{"size": 0}'})
+    with pytest.raises(CaseError, match=r"^rpc_basics: size must be at least 1, got 0$"):
         Trace.load(tmp_path / "t")
-    assert str(caught.value) == f"rpc_basics: {message}"
-
-
-def test_a_trace_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
-    """safetensors refuses tensors that share memory."""
-    whole = torch.ones(4)
-    with pytest.raises(RuntimeError, match="Some tensors share memory"):
-        Trace(CASE, {"a": whole, "b": whole[:2]}).save(tmp_path / "t")
-    assert names_in(tmp_path) == []
 
 
 def test_a_save_onto_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
