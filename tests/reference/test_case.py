@@ -10,19 +10,12 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reference import TUTORIALS, load
 from reference.trace.case import Case, CaseError, choice_field, flag_field, number_field, power_of_two, text_field
-from reference.training.models import PARAMETERS
 from reference.verify.verify import CASES, case_of
-
-# The machine may be shared: how long an example takes says nothing.
-unhurried = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
-
-# The values that exact arithmetic needs, if a tutorial has such a field.
-EXACT = {"dtype": "float64", "model": "mlp", "lr": 0.125, "momentum": 0.5, "trainers": 4, "steps": 4}
 
 
 @dataclass(frozen=True)
@@ -46,66 +39,43 @@ CASE_TYPES: dict[str, type[Case]] = {name: load(name).Case for name in TUTORIALS
 KNOWN = "seed, steps, record, timeout, size, free, rate, word, label, fast"
 
 
-NUMBERS = [
-    pytest.param(name, item.name, item.metadata, id=f"{name}-{item.name}")
-    for name, kind in CASE_TYPES.items()
-    for item in fields(kind)
-    if item.metadata["type"] in (int, float)
-]
-CHOICES = [
-    pytest.param(name, item.name, item.metadata["options"], id=f"{name}-{item.name}")
-    for name, kind in CASE_TYPES.items()
-    for item in fields(kind)
-    if "options" in item.metadata
-]
-
-
 def refusal(kind: type[Case], values: dict[str, Any]) -> str:
     with pytest.raises(CaseError) as caught:
         kind(**values)
     return str(caught.value)
 
 
-@st.composite
-def field_values(draw: st.DrawFn, kind: type[Case]) -> dict[str, Any]:
-    """A valid value for every field of ``kind``."""
-    values: dict[str, Any] = {}
-    for item in fields(kind):
-        limits = item.metadata
-        if limits["type"] is bool:
-            values[item.name] = draw(st.booleans())
-        elif "options" in limits:
-            values[item.name] = draw(st.sampled_from(limits["options"]))
-        elif limits["type"] is str:
-            values[item.name] = draw(st.just(getattr(kind(), item.name)) if kind is not Sample else st.text())
-        elif limits["type"] is int:
-            values[item.name] = draw(st.integers(limits["at_least"], limits["at_most"]))
-        else:
-            low, high = limits["at_least"], limits["at_most"]
-            values[item.name] = draw(st.floats(low, high, allow_nan=False, allow_infinity=False))
-    if values.get("arithmetic") == "exact":
-        values.update({name: value for name, value in EXACT.items() if name in values})
-    if "servers" in values:  # as many as the model has parameters, which is 161 or a handful
-        values["servers"] = min(values["servers"], PARAMETERS[values["model"]])
-    return values
+# The limits of each field, and values between them.
+LOWEST: dict[str, Any] = {"seed": 0, "steps": 1, "record": "every", "timeout": 0.001}
+LOWEST |= {"size": 1, "free": -(2**1024) + 1, "rate": 0.0, "word": "red", "label": "", "fast": False}
+HIGHEST: dict[str, Any] = {"seed": 2**63 - 1, "steps": 2**1024 - 1, "record": "ends", "timeout": 1e6}
+HIGHEST |= {"size": 9, "free": 2**1024 - 1, "rate": 2.0, "word": "green", "label": "any words\nat all", "fast": True}
+BETWEEN = {
+    "seed": st.integers(0, 2**63 - 1),
+    "steps": st.integers(1, 2**80),
+    "record": st.sampled_from(("every", "ends")),
+    "timeout": st.floats(0.001, 1e6),
+    "size": st.integers(2, 9),
+    "free": st.integers(),
+    "rate": st.floats(0.0, 2.0),
+    "word": st.sampled_from(("red", "green", "blue")),
+    "label": st.text(),
+    "fast": st.booleans(),
+}
 
 
-@pytest.mark.parametrize("kind", [Sample, *CASE_TYPES.values()], ids=["sample", *TUTORIALS])
-@unhurried
-@given(data=st.data())
-def test_json_round_trip(kind: type[Case], data: st.DataObject) -> None:
+@settings(deadline=None)
+@given(st.fixed_dictionaries(BETWEEN))
+@example(LOWEST)
+@example(HIGHEST)
+def test_json_round_trip(values: dict[str, Any]) -> None:
     """Every value and its type come back, and the JSON has only the fields."""
-    values = data.draw(field_values(kind))
-    try:
-        case = kind(**values)
-    except CaseError:
-        reject()
+    case = Sample(**values)
     text = case.to_json()
-    again = kind.from_json(text)
-    assert type(again) is kind
+    again = Sample.from_json(text)
     assert again == case
     assert asdict(again) == values
-    assert [type(value) for value in asdict(again).values()] == [item.metadata["type"] for item in fields(kind)]
+    assert [type(value) for value in asdict(again).values()] == [item.metadata["type"] for item in fields(Sample)]
     assert json.loads(text) == values
     assert again.to_json() == text
 
@@ -126,16 +96,10 @@ def test_json_may_leave_fields_out() -> None:
     ("text", "message"),
     [
         ("nonsense", "test_case: a case must be a JSON object, got 'nonsense'"),
-        ("", "test_case: a case must be a JSON object, got ''"),
         ("[1]", "test_case: a case must be a JSON object, got '[1]'"),
-        ("null", "test_case: a case must be a JSON object, got 'null'"),
         ('{"size": 3', "test_case: a case must be a JSON object, got '{\"size\": 3'"),
         ('{"sise": 3}', f"test_case: unknown field 'sise', wanted one of {KNOWN}"),
-        ('{"size": "3"}', "test_case: size must be an integer, got '3'"),
-        ('{"size": null}', "test_case: size must be an integer, got None"),
         ('{"rate": NaN}', "test_case: rate must be finite, got nan"),
-        ('{"timeout": Infinity}', "test_case: timeout must be finite, got inf"),
-        ('{"word": "pink"}', "test_case: word must be 'red' or 'green' or 'blue', got 'pink'"),
     ],
 )
 def test_bad_json_is_refused(text: str, message: str) -> None:
@@ -155,19 +119,14 @@ def test_bad_json_is_refused(text: str, message: str) -> None:
         ({"rate": -1e-300}, "rate must be at least 0.0, got -1e-300"),
         ({"rate": 3}, "rate must be at most 2.0, got 3"),
         ({"rate": math.nan}, "rate must be finite, got nan"),
-        ({"rate": math.inf}, "rate must be finite, got inf"),
         ({"rate": -math.inf}, "rate must be finite, got -inf"),
         ({"rate": "1"}, "rate must be a number, got '1'"),
         ({"rate": False}, "rate must be a number, got False"),
         ({"word": "pink"}, "word must be 'red' or 'green' or 'blue', got 'pink'"),
-        ({"word": "Red"}, "word must be 'red' or 'green' or 'blue', got 'Red'"),
         ({"word": 1}, "word must be a word, got 1"),
-        ({"word": None}, "word must be a word, got None"),
         ({"label": 7}, "label must be a word, got 7"),
-        ({"fast": 1}, "fast must be true or false, got 1"),
         ({"fast": "yes"}, "fast must be true or false, got 'yes'"),
         ({"word": "green", "size": 1}, "size must be at least 2 where word is 'green', got 1"),
-        ({"record": "never"}, "record must be 'every' or 'ends', got 'never'"),
         ({"seed": 2**63}, "seed must be at most 9223372036854775807, got 9223372036854775808"),
         ({"timeout": 0.0}, "timeout must be at least 0.001, got 0.0"),
     ],
@@ -200,46 +159,19 @@ def test_an_integer_is_a_float_where_one_is_wanted() -> None:
 
 
 @pytest.mark.parametrize("name", TUTORIALS)
-def test_the_tutorial_of_a_case_is_its_module(name: str) -> None:
-    assert CASE_TYPES[name].tutorial() == name
-    assert CASE_TYPES[name]().tutorial() == name
-
-
-@pytest.mark.parametrize("name", TUTORIALS)
 def test_fields_say_what_they_are(name: str) -> None:
-    """The annotated type is the one that is enforced, and every field has help."""
+    """The annotated type is the one that is enforced, every field has help, and no number is without a lowest value."""
     for item in fields(CASE_TYPES[name]):
         assert item.type == item.metadata["type"].__name__, item.name
         assert item.metadata["help"].strip(), item.name
-
-
-@pytest.mark.parametrize(("name", "field", "limits"), NUMBERS)
-def test_numbers_of_tutorials_have_limits(name: str, field: str, limits: dict[str, Any]) -> None:
-    kind, low, high = CASE_TYPES[name], limits["at_least"], limits["at_most"]
-    assert low is not None
-    below = low - 1
-    assert refusal(kind, {field: below}) == f"{name}: {field} must be at least {low}, got {limits['type'](below)!r}"
-    if high is not None:
-        assert refusal(kind, {field: high + 1}) == f"{name}: {field} must be at most {high}, got {high + 1!r}"
-    wanted = {int: "an integer", float: "a number"}[limits["type"]]
-    assert refusal(kind, {field: "5"}) == f"{name}: {field} must be {wanted}, got '5'"
-
-
-@pytest.mark.parametrize(("name", "field", "options"), CHOICES)
-def test_words_of_tutorials_are_a_closed_set(name: str, field: str, options: tuple[str, ...]) -> None:
-    kind = CASE_TYPES[name]
-    assert getattr(kind(), field) == options[0]
-    wanted = " or ".join(repr(option) for option in options)
-    assert refusal(kind, {field: "bogus"}) == f"{name}: {field} must be {wanted}, got 'bogus'"
+        assert item.metadata.get("at_least", 0) is not None, item.name
 
 
 @pytest.mark.parametrize(
     ("name", "values", "message"),
     [
-        ("dist_autograd", {}, "lr must be a power of two in exact arithmetic, got 0.05"),
-        ("parameter_server", {}, "lr must be a power of two in exact arithmetic, got 0.01"),
-        ("hybrid_ddp", {"lr": 0.5, "trainers": 3}, "trainers must be a power of two in exact arithmetic, got 3"),
-        ("pipeline", {"lr": 0.5}, "model must be 'mlp' in exact arithmetic, got 'resnet50'"),
+        ("dist_autograd", {"dtype": "float64"}, "lr must be a power of two in exact arithmetic, got 0.05"),
+        ("parameter_server", {"dtype": "float64"}, "lr must be a power of two in exact arithmetic, got 0.01"),
         (
             "batch_parameter_server",
             {"lr": 0.5},
@@ -298,12 +230,6 @@ def test_cases_have_the_same_result_if_all_fields_that_decide_it_are_equal(name:
         object.__setattr__(other, item.name, "another")  # whatever it may hold
         assert case.same_result_as(other) == (item.name in {"timeout", *ELSEWHERE.get(name, ())}), item.name
         assert case != other
-
-
-def test_cases_of_different_tutorials_have_different_results() -> None:
-    batch, sharded = CASE_TYPES["batch_parameter_server"], CASE_TYPES["sharded_parameter_server"]
-    assert not batch().same_result_as(sharded())
-    assert not sharded().same_result_as(batch())
 
 
 @settings(deadline=None)
