@@ -20,9 +20,6 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reference.outcome import Raised, Returned
-from reference.rpc_basics import Case
-from reference.trace import Trace
 from reference.world import link
 from reference.world.link import Link, Messages, first_frame
 
@@ -148,12 +145,6 @@ nested = st.recursive(
 )
 
 
-@unhurried
-@given(tensors())
-def test_tensors_round_trip(tensor: torch.Tensor) -> None:
-    assert same(link.loads(link.dumps(tensor)), tensor)
-
-
 @settings(unhurried, max_examples=40)
 @given(nested)
 def test_containers_round_trip(value: object) -> None:
@@ -197,13 +188,6 @@ def test_arrays_that_cannot_be_written_stay_so_in_parts() -> None:
     assert np.array_equal(arrived, array)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("shape", [(), (0,), (2, 0), (2, 3)], ids=str)
-def test_every_dtype_round_trips_in_every_shape(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
-    tensor = torch.arange(math.prod(shape)).reshape(shape).to(dtype)
-    assert same(link.loads(link.dumps(tensor)), tensor)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.bool], ids=str)
 def test_what_arrives_is_writable_and_nobody_elses(dtype: torch.dtype) -> None:
     sent = torch.zeros(3, dtype=dtype)
@@ -228,14 +212,11 @@ def test_one_tensor_sent_twice_is_one_tensor() -> None:
     assert first.tolist() == [1.0, 1.0]
 
 
-def test_a_view_brings_its_own_elements_only() -> None:
-    content = link.dumps(torch.ones(1_000_000)[:2])
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_a_view_brings_its_own_elements_only(requires_grad: bool) -> None:
+    content = link.dumps(torch.ones(1_000_000)[:2].requires_grad_(requires_grad))
     assert len(content) < 1000
     assert link.loads(content).tolist() == [1.0, 1.0]
-
-
-def test_a_view_that_requires_gradients_brings_its_own_elements_only() -> None:
-    assert len(link.dumps(torch.ones(1_000_000, requires_grad=True)[:2].detach().requires_grad_())) < 1000
 
 
 def test_a_lazily_negated_tensor_round_trips() -> None:
@@ -251,37 +232,11 @@ def test_parameters_stay_parameters() -> None:
     assert bytes_of(arrived) == bytes_of(parameter)
 
 
-def test_traces_and_outcomes_arrive() -> None:
-    trace = Trace(Case(seed=5), {"0000/x": torch.tensor([1.5], dtype=torch.bfloat16)})
-    arrived = link.loads(link.dumps(Returned(trace)))
-    assert type(arrived) is Returned
-    assert isinstance(arrived.value, Trace)
-    assert arrived.value.case == Case(seed=5)
-    assert same(arrived.value.tensors, trace.tensors)
-    assert link.loads(link.dumps(Raised("ValueError", "no", "tb"))) == Raised("ValueError", "no", "tb")
-
-
-def test_functions_travel_by_name() -> None:
-    assert link.loads(link.dumps(link.dumps)) is link.dumps
-
-
-def test_a_value_that_cannot_be_pickled_is_refused() -> None:
-    with pytest.raises((pickle.PicklingError, AttributeError), match=r"^Can't (pickle|get) .*<lambda>"):
-        link.dumps({"function": lambda: None})
-
-
 def test_other_pickles_are_not_affected() -> None:
     """The plain-array form is this module's own: elsewhere tensors are pickled as torch does it."""
     assert torch.Tensor not in copyreg.dispatch_table
     assert b"reference.world.link" not in pickle.dumps(torch.ones(2))
     assert b"reference.world.link" in link.dumps(torch.ones(2))
-
-
-def test_arrays_are_sent_as_they_are() -> None:
-    array = np.arange(4, dtype=np.int16)[::2]
-    arrived = link.loads(link.dumps(array))
-    assert arrived.dtype == np.dtype(np.int16)
-    assert arrived.tolist() == [0, 2]
 
 
 def test_a_role_whose_launcher_has_ended_dies_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
