@@ -13,9 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from reference.cli.table_command import draw
 from reference.system.files import content_of, log_of, place_of, roles_of, stacks_of, whole
-from tests.support.disk import files_of
 
 ROOT = Path(__file__).parents[2]
 # Starts a process of root's without the capabilities by which root may read and write any file.
@@ -95,15 +93,6 @@ def test_what_the_kernel_does_not_let_anybody_write_is_not_replaced(tmp_path: Pa
                 place_of(tmp_path / "t")
         finally:
             process.kill()
-
-
-def test_a_picture_that_does_not_fit_on_the_disk_leaves_the_old_one(tmp_path: Path) -> None:
-    lines = {"batched": [(1.0, 2.0), (2.0, 2.5)]}
-    draw(tmp_path / "a.png", lines, x="observers", y="seconds")
-    before = (tmp_path / "a.png").read_bytes()
-    with files_of(16), pytest.raises(OSError, match="File too large"):
-        draw(tmp_path / "a.png", lines, x="splits", y="seconds")
-    assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("a.png", before)]
 
 
 def test_a_file_is_read_up_to_the_longest_length(tmp_path: Path) -> None:
