@@ -18,13 +18,6 @@ def futures(*names: str) -> dict[str, Future[Any]]:
     return {name: Future() for name in names}
 
 
-def test_a_silent_participant_is_named() -> None:
-    given = futures("a", "b", "c")
-    given["a"].set_result(1)
-    with pytest.raises(ParticipantSilent, match=r"^nothing for 0\.2 s from b, c$"):
-        Liveness("abc", 0.2).gather(given)
-
-
 def test_a_participant_that_calls_is_not_silent() -> None:
     """It is silent for as long as the other one, but its last call was later."""
     liveness = Liveness("ab", 1.0)

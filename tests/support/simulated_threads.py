@@ -204,9 +204,6 @@ def _threading(simulation: Simulation) -> Any:
         def notify(self, n: int = 1) -> None:
             del self.waiting[:n]
 
-        def notify_all(self) -> None:
-            self.waiting.clear()
-
     class Event:
         def __init__(self) -> None:
             self.is_set_now = False
