@@ -310,48 +310,6 @@ def test_complex_numbers_are_refused(tmp_path: Path) -> None:
         Trace(load("rpc_basics").Case(), {"0000/x": torch.zeros(1, dtype=torch.complex64)}).save(tmp_path / "t")
 
 
-@pytest.mark.parametrize("dimensions", [0, 3, 32])
-def test_a_tensor_of_many_dimensions_is_read_and_compared(dimensions: int, tmp_path: Path) -> None:
-    (tmp_path / "t").write_bytes(one_tensor(shape=(1,) * dimensions))
-    trace = Trace.load(tmp_path / "t")
-    assert compare(trace, trace).distances == {"0000/x": 0}
-
-
-INT64 = torch.int64
-
-
-@pytest.mark.parametrize(
-    "events",
-    [
-        *(torch.tensor(1), torch.tensor([0, 1]), torch.zeros(4, 3, dtype=INT64), torch.zeros(2, 2, 2, dtype=INT64)),
-        *(torch.tensor([*TURNS, [0, 2]]), torch.tensor([[7, 7], *TURNS]), torch.tensor([*TURNS, [0, -1]])),
-        *(torch.tensor(TURNS).double(), torch.tensor(TURNS).bool(), torch.tensor(TURNS).to(torch.uint8)),
-    ],
-    ids=["scalar", "flat", "triples", "cube", "worker", "kind", "negative", "float", "bool", "byte"],
-)
-def test_an_order_of_no_workers_is_wrong(events: torch.Tensor) -> None:
-    module = load("parameter_server")
-    trace = Trace(module.Case(workers=2, steps=1), {"order/events": events})
-    difference, verdict = judge(trace, module.train_locally)
-    assert verdict == "wrong"
-    assert difference.partition(":")[0] == "order/events"
-    assert is_one_line(difference)
-
-
-@pytest.mark.parametrize(
-    "arrivals",
-    [torch.tensor(1), torch.tensor([[0, 1, 2]]), torch.tensor([0.0, 1.0, 2.0]), torch.zeros(10**5, dtype=INT64)],
-    ids=["scalar", "table", "float", "many"],
-)
-def test_arrivals_of_no_trainers_are_wrong(arrivals: torch.Tensor) -> None:
-    module = load("batch_parameter_server")
-    case = module.Case(trainers=3, steps=1, accumulation="arrival", model="mlp", record="ends")
-    difference, verdict = judge(Trace(case, {"0000/arrivals": arrivals}), module.train_locally)
-    assert verdict == "wrong"
-    assert difference.startswith("0000/arrivals: wanted each of 0 to 2 once, got tensor(")
-    assert is_one_line(difference)
-
-
 @st.composite
 def replayed(draw: st.DrawFn) -> Trace:
     """A trace whose twin has to replay an order: one that can be, in which some numbers are others, or none."""
