@@ -20,7 +20,7 @@ import torch
 from faults.ledger import ledger
 from faults.plan import Plan
 from faults.run.runs import scope
-from reference.outcome import Killed, Outcome, Returned, WorldError
+from reference.outcome import Outcome, Returned, WorldError
 from reference.world import World, launch, shutdown
 from reference.world.bounded_shutdown import READY, STAGES, ShutdownBarrier
 from tests.support import roles_bounded_shutdown as roles
@@ -105,21 +105,6 @@ class TestHealthy:
             assert second.error == "WorldError"
             assert "another thread" in second.text
 
-    def test_calls_under_way_are_executed(self) -> None:
-        """When all others are in the shutdown, no call has executed yet; then all do."""
-        with idle() as world:
-            ended = world.run(
-                {
-                    "a": partial(roles.open_gate_and_end, "b", "c"),
-                    "b": partial(roles.send_and_end, "a", 8),
-                    "c": roles.end,
-                }
-            )
-            before, leader = several(ended, "a")
-            assert before == []
-            assert world.call("a", plays.executed) == list(range(8))
-            assert [leader.text, of(ended, "b").text, of(ended, "c").text] == ["", "", ""]
-
     def test_answers_under_way_arrive(self) -> None:
         with idle("ab") as world:
             assert world.call("a", roles.open_calls_while_watching, "b") == 1
@@ -158,18 +143,6 @@ class TestMissing:
                 starts_again(world, *survivors)
                 ended = world.run(dict.fromkeys(survivors, roles.end))
                 assert [of(ended, role).text for role in survivors] == ["", ""]
-
-    @pytest.mark.parametrize("dead", ["a", "c"])
-    def test_a_role_that_is_killed_in_its_shutdown_is_named_by_all(self, dead: str) -> None:
-        """By the one that comes later, too."""
-        other = "c" if dead == "a" else "a"
-        with idle() as world:
-            late = partial(roles.end_after, "a", "c", signal_to=world.pids[dead])
-            ended = world.run({"a": roles.end, "c": roles.end, "b": late})
-        assert ended[dead] == Killed(signal.SIGKILL)
-        for role in (other, "b"):
-            assert lost(ended, role).startswith(tuple(f"{dead} is gone: {text}" for text in GONE))
-            assert of(ended, role).seconds < AT_ONCE
 
     @pytest.mark.parametrize("stopped", ["a", "b"])
     def test_a_stopped_role_is_named_within_the_limit(self, stopped: str) -> None:

@@ -131,15 +131,6 @@ def is_in_its_shutdown() -> bool:
     return state()[0] != ""
 
 
-def end_after(*names: str, signal_to: int = 0, timeout: float = 30) -> Answer:
-    """Shut down when these wait in their shutdown, and after a SIGKILL to the process ``signal_to``."""
-    for name in names:
-        _await(lambda name=name: rpc.rpc_sync(name, is_in_its_shutdown), f"{name} is not in its shutdown")
-    if signal_to:
-        os.kill(signal_to, signal.SIGKILL)
-    return end(timeout)
-
-
 def _await(condition: Any, otherwise: str) -> None:
     due = time.monotonic() + 10
     while not condition():
@@ -204,12 +195,6 @@ def call_what_blocks(peer: str) -> Answer:
     return answer(lambda: rpc.rpc_sync(peer, wait_busily, timeout=0.2))
 
 
-def send_and_end(peer: str, count: int) -> Answer:
-    for number in range(count):
-        rpc.rpc_async(peer, plays.work, (number,))
-    return end()
-
-
 def send_and_get_answers(peer: str, count: int) -> tuple[Answer, list[Any]]:
     """Return (the shutdown, the answers that have come when it has ended)."""
     calls = [rpc.rpc_async(peer, plays.work, (number,)) for number in range(count)]
@@ -246,15 +231,6 @@ def open_calls_while_watching(peer: str) -> int:
 def call_builtin(peer: str, seconds: float) -> Answer:
     """Give up a call of ``time.sleep`` that its callee goes on executing."""
     return answer(lambda: rpc.rpc_sync(peer, time.sleep, args=(seconds,), timeout=0.2))
-
-
-def open_gate_and_end(*names: str) -> tuple[list[int], Answer]:
-    """Return (the work executed when all others already waited, the shutdown)."""
-    for name in names:
-        _await(lambda name=name: rpc.rpc_sync(name, is_in_its_shutdown), f"{name} is not in its shutdown")
-    before = plays.executed()
-    plays.open_gate()
-    return before, end()
 
 
 def play(peer: str = "", timeout: float = 20) -> Answer:
