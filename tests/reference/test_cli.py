@@ -112,21 +112,14 @@ def one_line(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> st
     ("arguments", "message"),
     [
         ("verify nope", f"unknown tutorial 'nope', wanted one of {ALL}"),
-        ("verify rpc_basics nope", f"unknown tutorial 'nope', wanted one of {ALL}"),
         ("run nope", f"unknown tutorial 'nope', wanted one of {ALL}"),
-        ("run nope --steps 3", f"unknown tutorial 'nope', wanted one of {ALL}"),
         ("run --steps 3", f"unknown tutorial '--steps', wanted one of {ALL}"),
-        ("run RPC_BASICS", f"unknown tutorial 'RPC_BASICS', wanted one of {ALL}"),
         ("run rpc_basics --steps x", "argument --steps: invalid int value: 'x'"),
-        ("run rpc_basics --steps 1.5", "argument --steps: invalid int value: '1.5'"),
         ("run rpc_basics --steps", "argument --steps: expected one argument"),
-        ("run rpc_basics --timeout soon", "argument --timeout: invalid float value: 'soon'"),
         ("run rpc_basics --deadline soon", "argument --deadline: invalid float value: 'soon'"),
         ("run rpc_basics --timeout nan", "rpc_basics: timeout must be finite, got nan"),
         ("run rpc_basics --steps 0", "rpc_basics: steps must be at least 1, got 0"),
-        ("run rpc_basics --seed -1", "rpc_basics: seed must be at least 0, got -1"),
         ("run rpc_basics --record some", "rpc_basics: record must be 'every' or 'ends', got 'some'"),
-        ("run parameter_server --workers 0", "parameter_server: workers must be at least 1, got 0"),
         ("run parameter_server --workers 256", "parameter_server: workers must be at most 255, got 256"),
         ("run parameter_server --device tpu", "parameter_server: device must be 'cpu' or 'cuda', got 'tpu'"),
         (
@@ -144,13 +137,8 @@ def one_line(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> st
             "pipeline: step 2: addmm of (8, 8) and (8, 8) needs 65 bits, and 53 are exact; "
             "wanted smaller sizes, lr or fewer steps",
         ),
-        ("run batch_parameter_server --batch-size 0", "batch_parameter_server: batch_size must be at least 2, got 0"),
-        ("run batch_parameter_server --trainers 0", "batch_parameter_server: trainers must be at least 1, got 0"),
-        ("run rpc_basics --steps 1 --steps 2", "--steps is given twice, wanted once"),
         ("run rpc_basics --steps=1 --seed 2 --steps=1", "--steps is given twice, wanted once"),
-        ("run rpc_basics --save a --save b", "--save is given twice, wanted once"),
         ("run batch_reinforce --batch --no-batch", "--batch/--no-batch is given twice, wanted once"),
-        ("run pipeline --splits 1 --small --small", "--small is given twice, wanted once"),
         ("verify --long --long reinforce", "--long is given twice, wanted once"),
         ("verify --long rnn pipeline", "--long adds no run of rnn, pipeline, wanted reinforce among the names"),
     ],
@@ -165,18 +153,12 @@ def test_bad_input_is_one_line_with_status_2(arguments: str, message: str, capsy
     ("arguments", "got"),
     [
         ("nope", "'nope'"),
-        ("Run", "'Run'"),
         ("--nope", "--nope"),
         ("list extra", "extra"),
-        ("verify --nope", "--nope"),
         ("run rpc_basics --nope 3", "--nope 3"),
-        ("run rpc_basics --workers 3", "--workers 3"),
         ("run rpc_basics extra", "extra"),
-        ("run rpc_basics rnn", "rnn"),
         ("run rpc_basics -- --save x", "--save x"),
         ("run parameter_server --s 1", "--s 1"),
-        ("run parameter_server --dead 3", "--dead 3"),
-        ("run parameter_server --worker=3", "--worker=3"),
         ("verify --lon", "--lon"),
     ],
 )
@@ -208,12 +190,7 @@ def test_an_error_is_one_line_even_if_the_bad_word_has_two(capsys: pytest.Captur
 
 
 @pytest.mark.usefixtures("no_process")
-def test_a_seed_of_400_digits_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert one_line(["run", "rpc_basics", "--seed", "1" * 400], capsys).startswith("rpc_basics: seed must be at most ")
-
-
-@pytest.mark.usefixtures("no_process")
-@pytest.mark.parametrize("deadline", ["0", "-1", "nan", "inf", "1e300"])
+@pytest.mark.parametrize("deadline", ["-1", "nan", "1e300"])
 def test_an_impossible_deadline_is_refused(
     deadline: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -347,23 +324,28 @@ def test_options_make_the_case(world: FakeWorld, capsys: pytest.CaptureFixture[s
     assert world.launched[0][1] == 12.5
 
 
-@pytest.mark.parametrize(("save", "wanted"), [(False, "ends"), (True, "every")])
-def test_steps_in_between_are_recorded_if_they_are_saved(
-    save: bool, wanted: str, world: FakeWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("options", "record", "saved"),
+    [
+        ([], "ends", []),
+        (["--save", "t"], "every", ["t"]),
+        (["--record", "every"], "every", []),
+        (["--record", "ends", "--save", "t"], "ends", ["t"]),
+    ],
+)
+def test_steps_in_between_are_recorded_if_they_are_saved_or_asked_for(
+    options: list[str],
+    record: str,
+    saved: list[str],
+    world: FakeWorld,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert main(["run", "parameter_server", *(["--save", str(tmp_path / "t")] if save else [])]) == 0
-    assert given_case(world) == parameter_server.Case(record=wanted)
-    assert world.launched[0][1] == 3600.0
-    assert sorted(path.name for path in tmp_path.iterdir()) == (["t"] if save else [])
-
-
-@pytest.mark.parametrize(("record", "save"), [("every", False), ("ends", True)])
-def test_an_explicit_record_is_kept(
-    record: str, save: bool, world: FakeWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    options = ["--record", record, *(["--save", str(tmp_path / "t")] if save else [])]
+    monkeypatch.chdir(tmp_path)
     assert main(["run", "parameter_server", *options]) == 0
-    assert given_case(world).record == record
+    assert given_case(world) == parameter_server.Case(record=record)
+    assert world.launched[0][1] == 3600.0
+    assert [path.name for path in tmp_path.iterdir()] == saved
 
 
 def test_a_failed_run_says_who_failed_and_how(world: FakeWorld, capsys: pytest.CaptureFixture[str]) -> None:
@@ -559,27 +541,16 @@ def test_verify_without_names_runs_everything(
     assert body[0][2:] == ["7", "1", "1.2", "the worst error is 0.50 of its bound, in x", "within bound"]
 
 
-def test_one_bad_row_fails_verify_even_before_a_good_one(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The last row is good, and the status is still 1."""
-    monkeypatch.setitem(reference.verify.verify.CASES, "parameter_server", ({"steps": 2}, {}))
-
-    class HalfRight(RightWorld):
-        def wait(self) -> dict[str, Outcome]:
-            return super().wait() if len(self.launched) == 2 else {"ps": Killed(9), "worker1": Returned()}
-
-    monkeypatch.setattr(reference.verify.verify, "launch", HalfRight({}))
-    assert main(["verify", "parameter_server"]) == 1
-    assert [row[-1] for row in rows(capsys.readouterr().out)] == ["failed", "equal"]
-
-
 @pytest.mark.parametrize(
     ("verdicts", "status"),
-    [(["equal", "unknown"], 3), (["unknown", "wrong"], 1), (["refused", "unknown"], 1)],
-    ids=["unknown", "wrong, too", "refused, too"],
+    [
+        (["failed", "equal"], 1),
+        (["equal", "unknown"], 3),
+        (["unknown", "wrong"], 1),
+        (["refused", "unknown"], 1),
+    ],
 )
-def test_what_is_unknown_gives_3_unless_another_run_is_not_right(
+def test_one_bad_row_fails_verify_and_an_unknown_one_gives_3_if_no_other_is_bad(
     verdicts: list[str], status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     left = iter(verdicts)
@@ -587,14 +558,6 @@ def test_what_is_unknown_gives_3_unless_another_run_is_not_right(
     monkeypatch.setitem(reference.verify.verify.CASES, "parameter_server", ({}, {}))
     assert main(["verify", "parameter_server"]) == status
     assert [row[-1] for row in rows(capsys.readouterr().out)] == verdicts
-
-
-def test_a_trace_of_another_case_does_not_pass(
-    world: FakeWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The world was asked for ten steps and returns a right trace of two."""
-    monkeypatch.setitem(reference.verify.verify.CASES, "parameter_server", ({},))
-    assert main(["verify", "parameter_server"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -672,18 +635,6 @@ def test_torchrun_plays_one_role_a_process(tmp_path: Path) -> None:
         f"  mean loss {losses[0]:.6g} at the first step, {losses[1]:.6g} at the last",
         f"saved {len(trace.tensors)} tensors to {file}",
     ]
-
-
-@pytest.mark.long
-def test_torchrun_with_a_wrong_number_of_processes_is_refused() -> None:
-    """Every rank that gets so far prints the same line before RPC starts, without a traceback."""
-    done = torchrun(2, "run", "rref_dataflow")
-    assert done.returncode != 0
-    assert done.stdout == ""
-    # Not by lines: torchrun's processes write unbuffered, so that one's line may begin before another's ends.
-    said = re.findall(r"error: .*?worker4", done.stderr)
-    assert set(said) == {"error: torchrun started 2 processes, wanted 5: worker0, worker1, worker2, worker3, worker4"}
-    assert "reference/cli/main.py" not in done.stderr
 
 
 @pytest.mark.parametrize(
