@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from reference.world import link
@@ -145,8 +145,9 @@ nested = st.recursive(
 )
 
 
-@settings(unhurried, max_examples=40)
+@unhurried
 @given(nested)
+@example(torch.tensor([1 + 2j]))
 def test_containers_round_trip(value: object) -> None:
     assert same(link.loads(link.dumps(value)), value)
 
