@@ -383,15 +383,6 @@ def test_a_failed_run_saves_nothing(world: FakeWorld, tmp_path: Path, capsys: py
     assert capsys.readouterr().err == "parameter_server failed:\n  worker1 was killed by SIGSEGV\n"
 
 
-def test_ctrl_c_prints_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def interrupted(*arguments: object, **options: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(run_command, "launch", interrupted)
-    assert main(["run", "rpc_basics"]) == 130
-    assert capsys.readouterr() == ("", "interrupted\n")
-
-
 def test_a_real_run_saves_what_the_twin_computes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "trace"
     assert main(["run", "parameter_server", "--steps", "2", "--save", str(file)]) == 0
