@@ -170,17 +170,6 @@ class TestGather:
             assert heard.wait(60)
         assert known == [True]
 
-    def test_two_failures_at_once_are_both_named(self) -> None:
-        class Late(Rounds[str]):
-            def fail(self, reason: str) -> None:
-                super().fail("b is gone")
-                super().fail(reason)
-
-        calls = calls_of("a", "b")
-        calls["a"].set_exception(ValueError("no more"))
-        with pytest.raises(RoundFailed, match=r"^round 0: b is gone; a failed: no more$"):
-            Late("ab", 3, 60).gather(calls, stay=0)
-
     def test_after_the_last_round_who_does_not_end_is_named(self) -> None:
         with closing(Rounds[str](NAMES, 1, timeout=0.2)) as rounds:
             calls = calls_of(*NAMES)

@@ -78,14 +78,6 @@ def test_without_the_chain_threads_decide_bits() -> None:
     assert any(found)
 
 
-def test_buffers_stay_the_modules_own() -> None:
-    model, parts = model_and_parts(0)
-    compute = chained(model)
-    for part in parts:
-        compute(part)
-    assert model[1].num_batches_tracked == SPLITS  # type: ignore[index]
-
-
 def test_after_a_step_it_restarts_from_the_new_parameters() -> None:
     model, parts = model_and_parts(0)
     chain = begun(model)
