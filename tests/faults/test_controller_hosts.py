@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from faults.inject.network.controller import Hosts, NetworkError, enter_namespace
+from faults.inject.network.controller import Hosts, NetworkError
 from faults.inject.network.rules import Command
 from tests.support.networks import require
 
@@ -48,23 +47,6 @@ def test_the_kernel_sends_nothing_by_itself(hosts: Hosts) -> None:
     assert "packets 0 " in hosts.run("a", Command(("nft", "list", "table", "inet", "t")))
 
 
-def test_a_thread_enters_alone(hosts: Hosts) -> None:
-    seen: list[object] = []
-
-    def enter() -> None:
-        enter_namespace(hosts.paths["a"])
-        inner = threading.Thread(target=lambda: seen.append(Path("/proc/thread-self/ns/net").readlink()))
-        inner.start()
-        inner.join()
-
-    before = Path("/proc/thread-self/ns/net").readlink()
-    thread = threading.Thread(target=enter)
-    thread.start()
-    thread.join()
-    assert seen == [Path(hosts.paths["a"]).readlink()]
-    assert Path("/proc/thread-self/ns/net").readlink() == before
-
-
 def test_a_programs_error_is_one_line(hosts: Hosts) -> None:
     with pytest.raises(NetworkError, match=r'^tc qdisc del dev eth9 root: Cannot find device "eth9"$'):
         hosts.run("a", Command(("tc", "qdisc", "del", "dev", "eth9", "root")))
@@ -81,10 +63,3 @@ def test_a_set_up_that_fails_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(NetworkError, match="eth9"):
         Hosts(["a", "b"])
     assert descriptors() == before
-
-
-def test_a_namespace_that_does_not_exist_cannot_be_entered() -> None:
-    with pytest.raises(OSError, match="No such file"):
-        enter_namespace("/proc/self/ns/nothing")
-    with pytest.raises(OSError, match="Invalid argument"):
-        enter_namespace("/dev/null")

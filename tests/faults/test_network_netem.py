@@ -14,8 +14,6 @@ from faults.inject.network import controller, network, rules
 from faults.inject.network.controller import Hosts, NetworkError, ask
 from faults.inject.network.network import Network
 from faults.plan import Fault, Plan
-from faults.run.runs import of_tutorial, run
-from reference.verify import quick
 from tests.support import roles_network as plays
 from tests.support.answers import Answer
 from tests.support.datagrams import arrivals
@@ -173,21 +171,3 @@ class TestWorld:
         receipt = events(tmp_path, "effective")[0].details
         assert receipt["packets"] == 0
         assert receipt["delayed"] > 0
-
-    def test_a_line_with_every_part_has_a_receipt_for_each(self, tmp_path: Path) -> None:
-        plan = "Slow role=a kbit_per_second=4000 latency_ms=20 jitter_ms=5 reorder_percent=25 at=step:1@b"
-        with faulty_world(tmp_path, plan, "ab") as world:
-            world.call("b", plays.announce, 1)
-            answer: Answer = world.call("a", plays.call, "b", 60.0, 100_000)
-        assert answer.value == 100_000
-        assert told(tmp_path) == ONCE
-        receipt = events(tmp_path, "effective")[0].details
-        assert all(receipt[name] > 0 for name in ("packets", "bytes", "overlimits", "delayed", "at_once"))
-
-    def test_a_latency_beyond_every_timeout_is_a_clean_error(self, tmp_path: Path) -> None:
-        """The roles' limit is 1 s. Whatever waits for the late packets ends within the bound."""
-        site = "reference.rpc_basics:scaled_sum"
-        plan = Plan.parse(f"Slow role=dest_worker at=call:{site}#2@caller latency_ms=30000")
-        found, judgement = run(of_tutorial(quick("rpc_basics", timeout=1.0)), plan, tmp_path, deadline=150.0)
-        assert judgement.verdict == "clean error", f"{judgement}\n{found.timeline}"
-        assert "RPCErr:1:RPC ran for more than set timeout" in found.ends["caller"].text

@@ -73,15 +73,6 @@ def test_a_rate_has_room_for_packets(rate: int, burst: int, limit: int) -> None:
     assert words[6:] == ("tbf", "rate", f"{rate}kbit", "burst", str(burst), "limit", str(limit))
 
 
-def test_a_fault_is_put_asked_and_lifted_under_one_name() -> None:
-    fault = Fault.parse("Lossy role=a direction=in percent=1")
-    assert rules.put(3, fault, OWN, None)[0].text.startswith("table inet fault_3 {\n")
-    assert rules.ask(3, fault).words == ("nft", "-j", "list", "table", "inet", "fault_3")
-    assert rules.lift(3, fault).words == ("nft", "delete", "table", "inet", "fault_3")
-    slow = Fault.parse("Slow role=a kbit_per_second=1")
-    assert {each.words[0] for each in (rules.ask(3, slow), rules.lift(3, slow))} == {"tc"}
-
-
 def rule(packets: int, count: int) -> dict[str, object]:
     return {"rule": {"expr": [{"match": {}}, {"counter": {"packets": packets, "bytes": count}}, {"drop": None}]}}
 
@@ -99,13 +90,6 @@ def test_a_shaper_that_hindered_nobody_has_no_receipt() -> None:
     other = {"kind": "noqueue"}
     assert rules.receipt(fault, json.dumps([other, shaper])) == {"packets": 5, "bytes": 500, "overlimits": 2}
     assert rules.receipt(fault, json.dumps([other, {**shaper, "overlimits": 0}])) == {}
-
-
-def test_each_namespace_has_a_cable_to_the_switch() -> None:
-    text = rules.cables(["/x", "/y"]).text
-    assert "link add port1 type veth peer name eth0 netns /x\n" in text
-    assert "link add port2 type veth peer name eth0 netns /y\n" in text
-    assert "addr add 10.77.0.7/24 dev eth0\n" in rules.plug(rules.address(7), []).text
 
 
 def test_each_role_knows_the_hardware_of_the_others() -> None:

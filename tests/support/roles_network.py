@@ -46,10 +46,6 @@ def undo() -> None:
     _undo[0]()
 
 
-class Unlucky(Exception):
-    pass
-
-
 def name() -> str:
     return str(rpc.get_worker_info().name)
 
