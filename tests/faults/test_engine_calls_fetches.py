@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,7 @@ from typing import Any
 import pytest
 
 from faults.ledger import ledger
-from faults.plan import Plan
 from faults.plan.fields import TO_HERE
-from faults.run.runs import scope
-from reference.outcome import Killed
 from reference.world import World, launch
 from tests.support import roles_engine as engine
 from tests.support.active_plan import played
@@ -105,13 +101,3 @@ def test_gradients_stay_the_same_bits(world: World, tmp_path: Path, fault: str) 
     assert played(world, tmp_path, f"{fault} site={TO_HERE} role=a nth=2", engine.backwards, "b", 3) == healthy
     assert healthy[1] == ([3.0, 6.0, 9.0], [6.0, 6.0, 6.0])
     assert len(ledger.read(tmp_path).of("effective")) == 1
-
-
-def test_a_crash_kills_the_owner_before_it_answers(tmp_path: Path) -> None:
-    plan = Plan.parse(f"Crash site={TO_HERE} role=a nth=2 when=before")
-    with scope(plan, tmp_path, ["a", "b"]) as arguments, launch(["a", "b"], deadline=100, **arguments) as world:
-        first, second = world.call("a", engine.fetches, "b", 2)
-        assert world.wait()["b"] == Killed(signal.SIGKILL)
-    assert first.value == VALUE
-    assert second.error == "RuntimeError"
-    assert [each.role for each in ledger.read(tmp_path).of("fired")] == ["b"]

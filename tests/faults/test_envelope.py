@@ -53,10 +53,6 @@ def test_calls_to_another_callee_are_neither_hit_nor_counted() -> None:
     assert list(hits(plan, "a", SITE, 2)) == [1]
 
 
-def test_only_calls_are_hit() -> None:
-    assert hits(Plan.parse("Crash role=a at=step:1@a"), "a", SITE, 1) == {}
-
-
 def test_several_faults_keep_their_numbers() -> None:
     plan = Plan.parse(
         f"Crash role=a at=up@a; Duplicate site={SITE}; Drop site={SITE} side=reply nth=2; Duplicate site={SITE}"

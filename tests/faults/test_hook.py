@@ -168,10 +168,10 @@ def test_an_unreadable_plan_is_refused(tmp_path: Path, text: str | None, message
         hook.install(tmp_path)
 
 
-def run(folder: Path, play: Any) -> ledger.Timeline:
+def run(folder: Path, play: Any, plan: str = str(PLAN)) -> ledger.Timeline:
     """Return the ledger of a world in which ``a`` executes the function, and ``b`` only answers calls."""
     roles = {"a": play, "b": shop.nothing}
-    with scope(PLAN, folder, list(roles)) as arguments, launch(roles, deadline=100, **arguments) as world:
+    with scope(Plan.parse(plan), folder, list(roles)) as arguments, launch(roles, deadline=100, **arguments) as world:
         assert {type(each) for each in world.wait().values()} == {Returned}, world.log("a")
     return ledger.read(folder)
 
@@ -202,12 +202,16 @@ def test_a_reference_that_is_kept_is_deleted_by_torchs_own_shutdown(tmp_path: Pa
 
 
 def test_moments_come_in_their_order(tmp_path: Path) -> None:
-    place = prepared(PLAN, tmp_path)
-    with launch({"a": shop.steps_and_calls, "b": shop.nothing}, before=partial(shop.listen, str(place))) as world:
-        world.wait()
-    announced = [each.details["moment"] for each in ledger.read(tmp_path).of("announced") if each.role == "a"]
     call = f"call:{HERE}function"
-    assert announced == ["up@a", "step:1@a", f"{call}#1@a", "step:2@a", f"{call}#2@a", "shutdown@a"]
+    moments = ["up", "step:1", f"{call}#1", "step:2", f"{call}#2", "shutdown"]
+    plan = "; ".join(f"Hold role=a at={each}@a seconds=0.01" for each in moments)
+    timeline = run(tmp_path, shop.steps_and_calls, plan)
+    assert [moments[each.details["fault"]] for each in timeline.of("fired")] == moments
+    called = [each for each in timeline.of("invoke") if each.details["site"] == f"{HERE}function"]
+    told = sorted([*timeline.of("fired", "shutdown"), *called], key=lambda each: each.time)
+    assert [each.event for each in told if each.role == "a"] == [
+        *("fired", "fired", "fired", "invoke", "fired", "fired", "invoke", "shutdown", "fired")
+    ]
 
 
 @pytest.mark.long

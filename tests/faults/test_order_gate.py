@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -66,19 +66,3 @@ def test_occurrences_and_faults_do_not_mix() -> None:
             pass
     with turns.turn(0, fault("ab", 0.01), 1, "b"):
         pass
-
-
-def test_a_late_first_call_still_frees_the_others() -> None:
-    turns = OrderGate()
-    with ThreadPoolExecutor(1) as pool:
-
-        def second() -> str:
-            with turns.turn(0, fault("ab"), 1, "b"):
-                return "went"
-
-        future: Future[str] = pool.submit(second)
-        assert arrived(turns, 1)
-        assert not future.done()
-        with turns.turn(0, fault("ab"), 1, "a"):
-            assert not future.done()
-        assert future.result(10) == "went"

@@ -22,8 +22,6 @@ from torch.futures import Future
 from faults import hook
 from faults.inject.call import delivery
 from faults.inject.call.order_gate import OrderGate
-from faults.inject.process import processes
-from faults.plan.places import Moment
 from reference.trace.progress import log_step
 from tests.support.answers import Answer, answer
 
@@ -252,11 +250,6 @@ def refuse_later() -> Future[Any]:
     return future.then(fail)
 
 
-@rpc.functions.async_execution  # type: ignore[untyped-decorator]
-def not_a_future() -> int:
-    return 3
-
-
 def arrive(name: str) -> str:
     with _lock:
         order.append(name)
@@ -270,12 +263,7 @@ def arrive_later(name: str) -> Future[str]:
     return future
 
 
-def arrive_and_refuse(name: str) -> str:
-    arrive(name)
-    raise ValueError(name)
-
-
-ARRIVALS: Mapping[str, Callable[..., Any]] = {each.__name__: each for each in (arrive, arrive_later, arrive_and_refuse)}
+ARRIVALS: Mapping[str, Callable[..., Any]] = {each.__name__: each for each in (arrive, arrive_later)}
 
 
 def send_arrival(function: str, to: str) -> None:
@@ -313,9 +301,8 @@ def seconds_of_another_call(function: str, to: str) -> float:
 
 def refused(kind: str, to: str) -> Answer:
     """Make a call that fails by itself."""
-    wrong = {"later": refuse_later, "not_a_future": not_a_future}
-    if kind in wrong:
-        return answer(lambda: rpc.rpc_sync(to, wrong[kind]))
+    if kind == "later":
+        return answer(lambda: rpc.rpc_sync(to, refuse_later))
     return answer(lambda: rpc.rpc_sync(to, refuse, args=(kind,)))
 
 
@@ -406,18 +393,3 @@ def steps_and_calls() -> None:
     for number in (1, 2):
         log_step(number, 2, 0.0)
         rpc.rpc_sync("b", function, args=(number,))
-
-
-def listen(folder: str, role: str) -> None:
-    """Record each moment as it is announced, by the hook that faults of a process use. To be used as a ``before``."""
-    prepare = processes.prepare
-
-    def prepare_and_listen(plan: Any, role: str, folder: Any, ledger: Any, announcer: Any) -> Any:
-        call = f"call:{HERE}function"
-        for text in ("up", "step:1", "step:2", f"{call}#1", f"{call}#2", "shutdown"):
-            moment = Moment.parse(f"{text}@{role}")
-            announcer.subscribe(moment, partial(ledger.write, "announced", moment=str(moment)))
-        return prepare(plan, role, folder, ledger, announcer)
-
-    processes.prepare = prepare_and_listen
-    hook.install(folder, role)
