@@ -48,13 +48,6 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, object], ModuleType
     return made
 
 
-def test_torchs_own_references_are_replaced_and_put_back() -> None:
-    put_back = patch_all_references("init_rpc", Held.torchs, Held.new)
-    assert rpc.init_rpc is Held.new
-    put_back()
-    assert rpc.init_rpc is Held.torchs
-
-
 def test_a_reference_under_another_name_in_a_later_module_is_replaced(
     later: Callable[[str, object], ModuleType],
 ) -> None:
