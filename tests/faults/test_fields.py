@@ -15,7 +15,6 @@ from faults.plan import Fault, Plan, PlanError
 from faults.plan.fields import (
     FIELDS,
     check_value,
-    wanted,
 )
 from faults.plan.kinds import KINDS, Kind, kind_of
 from tests.project.fault_tables import ROOT, fields_table, shapes_table
@@ -48,13 +47,6 @@ def test_every_kind_stands_on_the_page_of_its_place(kind: Kind) -> None:
         assert kind.name in (ROOT / "docs" / f"{name}.md").read_text(), name
 
 
-@pytest.mark.parametrize("name", FIELDS)
-def test_an_error_says_what_the_manual_says(name: str) -> None:
-    with pytest.raises(PlanError) as caught:
-        check_value("Kind", name, b"")
-    assert str(caught.value) == f"Kind: {name!r} must be {wanted(name)}, got b''"
-
-
 @pytest.mark.parametrize(
     ("name", "low", "high", "step"),
     [("nth", 1, 10**9, 1), ("times", 1, 10**6, 1), ("kbit_per_second", 1, 10**8, 1)]
@@ -81,13 +73,6 @@ def test_a_site_is_a_module_and_a_qualified_name(site: str) -> None:
     assert check_value("Kind", "at", f"call:{site}#2@ps") == f"call:{site}#2@ps"
 
 
-@pytest.mark.parametrize("site", ["a.:b", ".a:b", "a:b.", "a:1b", "a:<b>", "a-b:c", "a:b#1", "a:b@c", "a :b"])
-def test_other_texts_are_no_sites(site: str) -> None:
-    for name, value in (("site", site), ("at", f"call:{site}#2@ps")):
-        with pytest.raises(PlanError):
-            check_value("Kind", name, value)
-
-
 def test_an_error_is_an_exception_made_from_a_text() -> None:
     accepted = set[str]()
     for name in dir(builtins):
@@ -101,20 +86,6 @@ def test_an_error_is_an_exception_made_from_a_text() -> None:
     assert {"ValueError", "KeyError", "RuntimeError", "OSError", "TimeoutError", "ConnectionResetError"} <= accepted
     refused = {"UnicodeDecodeError", "ExceptionGroup", "SystemExit", "KeyboardInterrupt", "BaseException", "int"}
     assert not refused & accepted
-
-
-@pytest.mark.parametrize(
-    ("kind", "given", "place"),
-    [
-        ("Delay", {"site": 1}, "call"),
-        ("Delay", {"message": 1, "at": 1}, "message"),
-        ("Crash", {"at": 1}, "process"),
-        ("Crash", {"site": 1}, "call"),
-        ("Slow", {}, "network"),
-    ],
-)
-def test_a_kind_and_its_fields_determine_the_place(kind: str, given: dict[str, int], place: str) -> None:
-    assert kind_of(kind, given).place == place
 
 
 def test_fields_that_determine_no_place_are_refused() -> None:

@@ -41,7 +41,7 @@ def test_every_moment_comes_back(moment: Moment) -> None:
     [
         *("", "@", "up", "up@", "@ps", "up@p s", "up@ps ", "up@ps\n", "Up@ps", "up:1@ps", "shutdown#1@ps", "down@ps"),
         *("step@ps", "step:@ps", "step:-1@ps", "step:1.0@ps", "step:٣@ps", "step:1@", f"step:{'1' * 5000}@ps"),
-        *("call:f#1@ps", "call:m:f@ps", "call:m:f#@ps", "call:m:f#1", "call:m:f#1@ps#2"),
+        *("call:f#1@ps", "call:m:f@ps", "call:m:f#@ps", "call:m:f#1", "call:m:f#1@ps#2", "call:a-b:c#1@ps"),
         *("step:1@ps@ps", "up@" + "x" * 128),
     ],
 )

@@ -8,8 +8,7 @@ import pickle
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +61,10 @@ GOOD: dict[str, Any] = {
 NUMBERLESS = ["1", "", True, False, [1], {}, float("nan"), float("inf"), -1, 0, -0.0, 10**400, 1 + 0j]
 NAMELESS = ["", "two words", "a\n", "\ud800", 7, True, b"till1", ["till1"], {}, "x" * 128, "till1@shop"]
 BAD: dict[str, list[Any]] = {
-    "site": [*NAMELESS, "shop", "shop:", ":pay", "shop:pay:now", "shop..x:pay", "shop:.pay", "1shop:pay", "shop:pay()"],
+    "site": [
+        *(*NAMELESS, "shop", "shop:", ":pay", "shop:pay:now", "shop..x:pay", "shop:.pay", "1shop:pay", "shop:pay()"),
+        *("a.:b", ".a:b", "a:b.", "a:1b", "a:<b>", "a-b:c", "a:b#1", "a:b@c", "a :b"),
+    ],
     "message": ["", "PYTHON_RET", "python_call", 7, True, ["PYTHON_CALL"], "PYTHON_CALL\n"],
     "role": NAMELESS,
     "to": NAMELESS,
@@ -87,7 +89,7 @@ BAD: dict[str, list[Any]] = {
     "side": ["", "Reply", 1, True, ["reply"], {}],
     "when": ["", "During", 1, True, ["after"], {}],
     "change": ["", "Bit", "ones", 1, True, ["bit"], {}],
-    "how": ["", "kill", "exit", "exit:256", "exit:-1", 1, True, ["term"], {}],
+    "how": ["", "kill", "exit", "exit:", "exit:256", "exit:-1", "exit:01", "SEGV", 1, True, ["term"], {}],
     "direction": ["", "sideways", 1, True, ["in"], {}],
     "seconds": [*NUMBERLESS, 1e6 + 1],
     "percent": [*NUMBERLESS, 100.5],
@@ -115,15 +117,6 @@ def one_line(error: PlanError) -> str:
     assert line.isprintable(), line
     assert len(line) < 600, line
     return line
-
-
-def attempt(function: Callable[[Any], Any], value: object) -> Any:
-    """Return the function's result; None if it refuses the text in one line."""
-    try:
-        return function(value)
-    except PlanError as error:
-        one_line(error)
-        return None
 
 
 def refused(values: dict[str, Any], *names: str) -> str:
@@ -290,28 +283,10 @@ def test_the_same_bytes_every_time_and_everywhere() -> None:
     assert Plan.parse(str(Plan())) == Plan.parse(" \n; \n") == Plan()
 
 
-def test_equal_plans_and_only_they_are_equal() -> None:
-    fault = Fault(**whole("Delay", "call"))
-    for other in ({"seconds": 1.0}, {"side": "request"}, {"role": "till2"}, {"nth": 2}, {"site": "shop:Till.look"}):
-        assert replace(fault, **other) != fault
-    assert Plan((fault,)) != Plan((fault,), 1)
-    assert len({Plan((fault,)), Plan((Fault(**whole("Delay", "call")),)), Plan((fault, fault))}) == 2
-
-
-def test_a_plan_is_frozen() -> None:
-    fault = Fault(kind="Order", site="shop:pay", roles=["till2", "till1"], seconds=1)  # type: ignore[arg-type]
-    with pytest.raises(FrozenInstanceError):
-        fault.seconds = 2.0  # type: ignore[misc]
-    with pytest.raises(FrozenInstanceError):
-        Plan().seed = 1  # type: ignore[misc]
-    assert fault.roles == ("till2", "till1")
-
-
-@pytest.mark.parametrize(
-    "text", ['it\'s; "so"', "$(reboot) `x` $HOME", "a\\b \\", "é 世界 # no comment", "!x", "*", "~", "", " ", "=,;{}"]
-)
-def test_a_printed_plan_goes_through_a_shell(text: str) -> None:
-    plan = Plan((Fault(kind="Raise", site="shop:pay", side="reply", text=text), Fault(**whole("Slow", "network"))), 3)
+def test_a_printed_plan_goes_through_a_shell() -> None:
+    texts = ['it\'s; "so"', "$(reboot) `x` $HOME", "a\\b \\", "é 世界 # no comment", "!x", "*", "~", "", " ", "=,;{}"]
+    worded = [Fault(kind="Raise", site="shop:pay", side="reply", text=text) for text in texts]
+    plan = Plan((*worded, Fault(**whole("Slow", "network"))), 3)
     program = "import sys; from faults.plan import Plan; print(Plan.parse(sys.argv[1]).to_json())"
     command = shlex.join([sys.executable, "-X", "utf8", "-c", program, str(plan)])
     done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=60, check=True, cwd=ROOT)
@@ -323,18 +298,11 @@ def test_a_printed_plan_goes_through_a_shell(text: str) -> None:
     [
         ("Crash role=ps at=up@ps role=ps", "Crash: 'role' is given twice"),
         ("Crash role ps", "Crash: wanted name=value, got 'role'"),
-        ("Crash '' role=ps at=up@ps", "Crash: wanted name=value, got ''"),
         ("Crash kind=Pause role=ps at=up@ps", "Crash: the 'kind' is the first word, got another one, 'Pause'"),
         ("Crash role='ps", 'not a plan: "Crash role=\'ps" (No closing quotation)'),
         ("Crash rolle=ps", f"Crash: unknown field 'rolle', wanted some of {', '.join(FIELDS)}"),
         ("Duplicate site=a:b nth=1.5", "Duplicate: 'nth' must be an integer, got '1.5'"),
-        ("Duplicate site=a:b nth=", "Duplicate: 'nth' must be an integer, got ''"),
         ("Duplicate site=a:b every=yes", "Duplicate: 'every' must be true, got 'yes'"),
-        (
-            "Delay site=a:b side=reply seconds=nan",
-            "Delay: 'seconds' must be a number above 0, at most 1000000, got nan",
-        ),
-        ("Delay site=a:b side=reply seconds=x", "Delay: 'seconds' must be a number, got 'x'"),
         ("seed=1 Crash role=ps at=up@ps", "a plan: wanted name=value, got 'Crash'"),
         ("role=ps", "a plan begins with 'seed' or with a fault's kind, got 'role'"),
         ("seed=-1", "'seed' must be an integer from 0 to 2**63 - 1, got -1"),
@@ -357,17 +325,12 @@ def test_wrong_texts_are_refused_in_one_line(text: str, line: str) -> None:
         ('{"seed": null}', "'seed' must be an integer from 0 to 2**63 - 1, got None"),
         ('{"seed": 1, "seed": 2}', "'seed' is given twice"),
         ('{"faults": null}', "'faults' must be a list, got None"),
-        ('{"faults": {}}', "'faults' must be a list, got {}"),
         ('{"faults": ["Crash"]}', "a fault is an object with a 'kind', got 'Crash'"),
         ('{"faults": [{"role": "ps"}]}', "a fault is an object with a 'kind', got {'role': 'ps'}"),
         ('{"faults": [{"kind": null}]}', f"unknown 'kind' None, wanted one of {', '.join(NAMES)}"),
         (
             '{"faults": [{"kind": "Reset", "role": "ps", "peer": null}]}',
             "Reset: 'peer' must be left out or have a value, got null",
-        ),
-        (
-            '{"faults": [{"kind": "Reset", "role": "ps", "role": "b"}]}',
-            "'role' is given twice",
         ),
         ('{"faults": [{"kind": "Slow", "role": "\\ud800"}]}', "Slow: 'role' must be a role's name, got '\\ud800'"),
         (
@@ -382,31 +345,6 @@ def test_wrong_json_is_refused_in_one_line(text: str, line: str) -> None:
     with pytest.raises(PlanError) as caught:
         Plan.from_json(text)
     assert str(caught.value) == line
-
-
-@unhurried
-@given(st.text() | printable | st.from_regex(r"(seed|Crash|Delay|Order)[ =;].{0,40}"))
-def test_any_text_is_a_plan_or_one_line(text: str) -> None:
-    plan = attempt(Plan.parse, text)
-    assert plan is None or Plan.parse(str(plan)) == plan
-
-
-@unhurried
-@given(
-    st.dictionaries(
-        st.sampled_from([*FIELDS, "kind", "x"]),
-        st.none()
-        | st.booleans()
-        | st.integers()
-        | st.floats()
-        | st.text()
-        | st.lists(st.text())
-        | st.sampled_from(NAMES),
-    )
-)
-def test_any_object_is_a_fault_or_one_line(values: dict[str, Any]) -> None:
-    fault = attempt(Fault.from_dict, values)
-    assert fault is None or Fault.from_dict(fault.to_dict()) == fault
 
 
 def test_faults_are_found_by_place() -> None:
