@@ -29,15 +29,6 @@ class Shelf:
     things: tuple[Any, ...] = ()
 
 
-def keep_in_a_closure(thing: Any) -> Callable[[], Any]:
-    return lambda: thing
-
-
-def suspended(thing: Any) -> Iterator[Any]:
-    yield
-    yield thing
-
-
 def _in_a_list(thing: Any) -> None:
     GLOBALS.append(thing)
 
@@ -48,15 +39,6 @@ def _in_an_untracked_dictionary(thing: Any) -> None:
 
 def _in_an_object(thing: Any) -> None:
     GLOBALS.append(SimpleNamespace(shelf=SimpleNamespace(things={(thing,)})))
-
-
-def _in_a_closure(thing: Any) -> None:
-    GLOBALS.append(keep_in_a_closure(thing))
-
-
-def _in_a_generator(thing: Any) -> None:
-    GLOBALS.append(suspended(thing))
-    next(GLOBALS[-1])
 
 
 def _in_a_class(thing: Any) -> None:
@@ -89,8 +71,6 @@ def hide(keep: Callable[[Any], None]) -> int:
         (_in_a_list, f"the global GLOBALS of {THIS}"),
         (_in_an_untracked_dictionary, f"the global NAMED of {THIS}"),
         (_in_an_object, f"the global GLOBALS of {THIS}"),
-        (_in_a_closure, f"the global GLOBALS of {THIS}"),
-        (_in_a_generator, f"the global GLOBALS of {THIS}"),
         (_in_a_class, f"the attribute things of the class {THIS}.Shelf"),
     ],
 )
