@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -26,9 +25,6 @@ from reference.world import World, launch
 from tests.properties import cases
 from tests.support import roles_idle
 from tests.support.runs import run_in, twin
-
-# The promised number of examples in the profile `soak`, by test.
-SOAKED: Counter[str] = Counter()
 
 # Seconds of a test, and of a world, in the default profile.
 LIMIT = 170.0
@@ -67,7 +63,6 @@ def examples(
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         ran = _Ran(wanted)
         explored = settings(max_examples=wanted)(given(**strategies)(ran.counting(test)))
-        SOAKED[f"{test.__module__}.{test.__qualname__}"] = many
         limited: Callable[..., None] = pytest.mark.timeout(limit())(ran.whole(explored))
         return limited
 

@@ -45,7 +45,7 @@ from tests.properties.hostile import (
     texts,
     trace_file,
 )
-from tests.properties.properties import SOAKED, examples
+from tests.properties.properties import examples
 
 # The number of examples of each format.
 inputs = partial(examples, 40, soak=10_000)
@@ -86,12 +86,6 @@ def refused(*kinds: type[Exception]) -> Iterator[None]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make the folder of all examples of this module, one after the other."""
     return tmp_path_factory.mktemp("hostile")
-
-
-def test_ten_thousand_inputs_a_format_in_the_soak() -> None:
-    found = {name.partition(".test_a")[2]: count for name, count in SOAKED.items() if name.startswith(__name__)}
-    assert set(found.values()) == {10_000}
-    assert len(found) == 9
 
 
 # Plans
