@@ -313,11 +313,6 @@ class TestLedger:
         assert "cannot pickle" in answer.text
         assert ends(tmp_path)["function"][0] == "fail"
 
-    def test_an_unknown_worker_is_refused_by_torch_before(self, world: World, tmp_path: Path) -> None:
-        (answer,) = played(world, tmp_path, f"Duplicate site={HERE}never", shop.calls, "rpc_sync", "nobody", 1)
-        assert "nobody" in answer.text
-        assert ends(tmp_path) == {}
-
     @pytest.mark.parametrize("options", [{}, {"_transports": None, "_channels": None}], ids=["uv", "default"])
     def test_a_call_to_a_dead_callee_is_indefinite(self, tmp_path: Path, options: dict[str, Any]) -> None:
         """The callee is killed during a call, then it is dead, then dead for a caller that has never called it."""

@@ -55,22 +55,6 @@ def events(folder: Path) -> list[str]:
     return [each.event for each in ledger.read(folder).events][1:]
 
 
-@pytest.mark.parametrize(
-    ("words", "asynchronous", "later"),
-    [
-        ("Delay side=request seconds=1", False, False),
-        ("Delay side=reply seconds=1", False, True),
-        ("Drop side=request", False, True),
-        ("Drop side=reply", False, True),
-        ("Raise side=reply", False, False),
-        ("Duplicate; Drop side=reply", False, True),
-        ("Duplicate", True, True),
-    ],
-)
-def test_some_faults_make_the_answer_a_future(words: str, asynchronous: bool, later: bool) -> None:
-    assert envelope(words, asynchronous).answers_later is later
-
-
 def test_without_a_plan_at_the_callee_delivery_fails() -> None:
     CalleeState.open = None
     with pytest.raises(FaultError, match=r"^a fault hit shop:pay, but its callee has no plan installed$"):

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from faults.inject.process import guardian
-from tests.support.processes import left_after
 
 
 @contextmanager
@@ -181,20 +180,3 @@ def test_the_guardian_ends_if_it_is_cancelled_before_its_order(tmp_path: Path, w
         assert watched.events() == []
         assert target.poll() is None or who == "target"
         assert not guardian.is_stopped(target.pid)
-
-
-def test_without_the_guardian_the_process_stays_stopped(tmp_path: Path) -> None:
-    """The control: only the guardian continues the process."""
-    with sleeper() as target, watching(target.pid, os.getpid(), tmp_path, 0.2) as watched:
-        stop(watched, target.pid)
-        watched.process.kill()
-        watched.process.wait(10)
-        assert left_after({target.pid}, 0.4) == {target.pid}
-        assert guardian.is_stopped(target.pid)
-
-
-def test_a_process_is_stopped_when_every_thread_is() -> None:
-    assert not guardian.is_stopped(os.getpid())
-    with sleeper() as gone:
-        pass
-    assert not guardian.is_stopped(gone.pid)

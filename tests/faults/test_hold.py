@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from faults.inject.process import hold
-from faults.inject.process.hold import Witness
 from faults.ledger import read
 from faults.plan import Plan, PlanError
 from faults.run.runs import scope
@@ -84,15 +83,6 @@ def test_no_signal_shortens_a_hold() -> None:
         assert came.wait(10)
     finally:
         signal.signal(signal.SIGALRM, before)
-
-
-def test_a_witness_says_how_long_it_was_kept_from_running() -> None:
-    free = Witness()
-    threading.Event().wait(0.5)
-    assert free.end() < 0.5
-    kept = Witness()
-    hold.hold_gil(0.1)
-    assert 0.1 <= kept.end() < 5
 
 
 def test_a_role_is_held_at_a_moment_of_its_own_only() -> None:
