@@ -192,21 +192,6 @@ class TestReset:
         assert told(tmp_path) == ONCE
         assert events(tmp_path, "effective")[0].details["packets"] > 0
 
-    def test_a_first_connection_is_refused(self, tmp_path: Path) -> None:
-        """Another fault of the same role has its own counters."""
-        plan = "Reset role=b peer=c at=step:1@a; Partition role=b peer=a direction=both at=step:2@a"
-        with faulty_world(tmp_path, plan) as world:
-            assert answered(ask(world, "a", "b"), "b")
-            world.call("a", plays.announce, 1)
-            answer = ask(world, "b", "c")
-            assert re.match("ECONNREFUSED: connection refused|ECONNRESET", answer.text), answer
-            assert answer.seconds < 5
-            world.call("a", plays.announce, 2)
-            assert timed_out(ask(world, "b", "a", 0.5), 0.5)
-        receipts = {each.details["fault"]: each.details["packets"] for each in events(tmp_path, "effective")}
-        assert set(receipts) == {0, 1}
-        assert receipts[0] < 10
-
     def test_a_reset_from_the_start_fails_the_start_of_rpc(self, tmp_path: Path) -> None:
         """RPC starts with gloo, which gives up long before the deadline."""
         assert ends(tmp_path, "Reset role=b", 60) == {"a": "Raised", "b": "Raised"}
@@ -401,14 +386,6 @@ class TestRefusals:
         thread.start()
         thread.join()
         assert errors == ["a role enters its network on the main thread, from which RPC's threads come"]
-
-    def test_a_role_of_no_network_ends_the_world(self, tmp_path: Path) -> None:
-        (tmp_path / "plan.json").write_text(Plan().to_json())
-        before = partial(plays.enter_network, tmp_path)
-        with Network(["a"], tmp_path), launch(["a", "b"], before=before) as world:
-            outcome = str(world.wait()["b"])
-        assert "NetworkError" in outcome
-        assert "no role 'b' in the network, wanted one of a" in outcome
 
     @pytest.mark.parametrize("roles", [[], ["a", "a"], [f"role{number}" for number in range(251)]])
     def test_names_that_cannot_be_roles_of_a_network_are_refused(self, roles: list[str], tmp_path: Path) -> None:

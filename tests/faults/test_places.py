@@ -12,20 +12,6 @@ roles = st.from_regex(ROLE, fullmatch=True)
 numbers = st.integers(1, 10**9)
 
 
-@pytest.mark.parametrize(
-    ("text", "moment"),
-    [
-        ("up@ps", Moment("up", "ps")),
-        ("shutdown@trainer-1", Moment("shutdown", "trainer-1")),
-        ("step:12@a:b", Moment("step", "a:b", 12)),
-        ("call:m.n:C.f#3@agent", Moment("call", "agent", 3, "m.n:C.f")),
-    ],
-)
-def test_a_moment_is_written_as_it_is_read(text: str, moment: Moment) -> None:
-    assert Moment.parse(text) == moment
-    assert str(moment) == text
-
-
 @settings(deadline=None)
 @given(
     st.builds(Moment, st.sampled_from(["up", "shutdown"]), roles)
