@@ -386,11 +386,12 @@ class TestNothingIsLeft:
 
     @pytest.mark.long
     def test_nothing_is_left_when_the_launching_process_is_killed(self) -> None:
-        """This covers running roles and one that waits in the shutdown, the forkserver and the resource tracker."""
+        """A stopped role, a running one, one that waits in the shutdown, the forkserver and the resource tracker."""
         with launcher() as (process, roles):
             everybody = descendants_of(process.pid)
             assert len(roles) == 3
             assert roles < everybody
+            stop(min(roles))
             process.kill()
             process.wait(10)
             assert left_after(everybody | roles, 10) == set()
@@ -408,14 +409,6 @@ class TestNothingIsLeft:
             process.send_signal(signal.SIGINT)
             process.wait(10)
         assert _new_folders(before) == set()
-
-    @pytest.mark.long
-    def test_no_stopped_role_is_left_when_the_launching_process_is_killed(self) -> None:
-        with launcher() as (process, roles):
-            stop(min(roles))
-            process.kill()
-            process.wait(10)
-            assert left_after(roles, 10) == set()
 
     @pytest.mark.long
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
