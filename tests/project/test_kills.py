@@ -165,7 +165,7 @@ def twice(a):
 def test_a_sample_is_tried_once_and_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a line of coverage for `twice`, its bugs are unreached."""
+    """What no test reaches is tried against the tests of the file."""
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop/sums.py").write_text(SOURCE)
     (tmp_path / "test_sums.py").write_text("from shop.sums import add\n\ndef test_add():\n    assert add(1, 0) == 1\n")
@@ -175,7 +175,7 @@ def test_a_sample_is_tried_once_and_told(
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True, timeout=60)
     files = [tmp_path / "shop/sums.py"]
     monkeypatch.setattr(command, "sources", lambda _: files)
-    monkeypatch.setattr(command, "SAMPLED", ("shop/",))
+    monkeypatch.setattr(command, "SOURCES", ("shop/",))
     monkeypatch.setattr(command, "ROOT", tmp_path)
     monkeypatch.setattr(command, "RECORD", tmp_path / "record.npz")
     monkeypatch.setattr(command, "RESULTS", tmp_path / ".kills/results.jsonl")
@@ -193,9 +193,9 @@ def test_a_sample_is_tried_once_and_told(
     assert verdicts == {
         "arithmetic: + -> -": "survived",  # the test adds 0
         "return: a + b -> None": "killed",
-        "arithmetic: * -> /": "unreached",
-        "constant: 2 -> 3": "unreached",
-        "return: a * 2 -> None": "unreached",
+        "arithmetic: * -> /": "survived",
+        "constant: 2 -> 3": "survived",
+        "return: a * 2 -> None": "survived",
     }
     capsys.readouterr()
     assert command.main(["score"]) == 0
