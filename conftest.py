@@ -21,7 +21,8 @@ import torch
 from faults.inject import messages
 from faults.inject.call import calls
 from faults.inject.network import network
-from reference.world import launch
+from reference import TUTORIALS
+from reference.world import launch, start
 from reference.world.rpc_agent import LOCAL_OPTIONS
 from tests.preforked.inheritance import ONE_THREAD
 from tests.preforked.warm_start import WarmPython
@@ -31,6 +32,10 @@ from tests.support.roles_plain import name
 # In xdist's workers and in all commands of tests, threads of OpenMP that wait sleep instead of spinning: there are more
 # processes than cores, and spinning took a tenth of the processors' time.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+# What roles would import themselves for a second or two, with their first optimizer or first error, if the first world
+# of this process, which starts the forkserver, is of a test that needs no tutorial.
+start.also_preloaded.extend(["torch._dynamo", *(f"reference.{name}" for name in TUTORIALS)])
 
 # The entry point of an installed package, `torch_rpc_reference_plugin`, names it too: it is registered once.
 pytest_plugins = ["faults.pytest_plugin", "pytester", "tests.tiers.spread", "tests.tiers.share"]

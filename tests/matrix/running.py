@@ -9,14 +9,9 @@ from faults.judge.rules import Judgement
 from faults.ledger.record import Run
 from faults.plan import Plan
 from faults.run.runs import of_tutorial, run
-from reference import TUTORIALS, load
 from reference.verify import quick
 from tests.matrix.matrix import Cell
 from tests.matrix.verdicts import Expected
-
-# Imported now: a forkserver that another test's world starts first would not have them, and then roles need a second.
-for _name in TUTORIALS:
-    load(_name)
 
 # Seconds: far beyond what any cell takes, even on a busy machine.
 DEADLINE = 150.0

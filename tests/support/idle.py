@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from reference.outcome import Outcome, Overdue, Raised, Returned
-from reference.world import World, launch, start
+from reference.world import World, launch
 from tests.support import roles_plain
 from tests.support.answers import Answer
 from tests.support.processes import left_after
@@ -24,9 +24,6 @@ NOT_STARTED = "RPC has not been initialized. Call torch.distributed.rpc.init_rpc
 EARLY = 0.001
 # Seconds within which something happens at once, even on a busy machine; RPC's own limit would be 60.
 AT_ONCE = 2.0
-
-# torch imports this module for its first error with a traceback, which takes each role a second or two.
-start.also_preloaded.append("torch._dynamo")
 
 
 @contextmanager
