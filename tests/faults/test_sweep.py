@@ -78,9 +78,12 @@ def test_what_torch_sends_is_swept_by_what_can_hit_it() -> None:
     assert kinds["torch:to_here"] == {*UNASKED, "Corrupt reply"} - {"Raise flight"}
 
 
-def test_a_subject_that_calls_nothing_is_not_swept() -> None:
+def test_a_subject_that_calls_nothing_is_not_swept(tmp_path: Path) -> None:
     with pytest.raises(SweepFailed, match=r"^shop calls no Python function over RPC: a sweep needs at least one call$"):
-        sweep_of(Subject("shop", {"shop": plays.shop}, plays.TIMEOUT), Namespace(**OPTIONS))
+        sweep_of(
+            Subject("shop", {"shop": plays.shop}, plays.TIMEOUT),
+            Namespace(**{**OPTIONS, "dir": str(tmp_path / "kept")}),
+        )
 
 
 def test_a_part_without_a_cell_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
