@@ -57,8 +57,9 @@ class Accounting:
         ]
 
     def _is_being_removed(self) -> bool:
-        """Whether no process has some new memory open: perhaps another run's had, which has ended."""
-        return any(not any(_has_open(pid, inode) for pid in everybody()) for _, inode in _memory() - self._memory)
+        """Whether some new memory is open in no process: perhaps it was in one of another run, which has ended."""
+        pids = everybody()
+        return any(not any(_has_open(pid, inode) for pid in pids) for _, inode in _memory() - self._memory)
 
     def _processes(self) -> set[int]:
         return relatives(everybody() - self._pids, self._mark) - _servants()

@@ -80,6 +80,7 @@ OTHERS = " and ".join(f"not ({each})" for each in KINDS_OF_TESTS.values())
         ("option", 5, []),
         ("others", 9, ["6 of 10 tests have a plan", "3 tests ran under a plan"]),  # one is skipped
     ],
+    ids=[*KINDS_OF_TESTS, "others"],
 )
 def test_a_mark_alone_puts_its_plan_to_work_or_fails_its_test(run: Run, kind: str, ended: int, said: list[str]) -> None:
     result = run("hurting", "-rA", "-k", KINDS_OF_TESTS.get(kind, OTHERS))

@@ -40,19 +40,21 @@ def read(text: str) -> Iterator[Mutant]:
 
 
 def _mutant(head: re.Match[str], file: str, lines: list[str]) -> Mutant:
-    places, killers = [(file, "", "")], list[str]()
+    places, killers = [[file, "", ""]], list[str]()
     for line in lines:
-        mark, rest = line[:1], f"{line[1:]}\n"
+        mark, rest = line[:1], line[1:]
         if mark == "@":
-            places.append((rest.strip(), "", ""))
+            places.append([rest.strip(), "", ""])
         elif mark in ("-", "+", " "):
-            file, old, new = places[-1]
-            places[-1] = (file, old + rest * (mark != "+"), new + rest * (mark != "-"))
+            if mark != "+":
+                places[-1][1] += f"{rest}\n"
+            if mark != "-":
+                places[-1][2] += f"{rest}\n"
         else:
             killers.append(line)
-    (file, old, new), *also = places
+    first, *also = [(place, old, new) for place, old, new in places]
     hangs, waits = head["mark"] == "hangs", head["mark"] == "waits"
-    return Mutant(head["name"], file, old, new, tuple(killers), head["models"], hangs, waits, tuple(also))
+    return Mutant(head["name"], *first, tuple(killers), head["models"], hangs, waits, tuple(also))
 
 
 MUTANTS: tuple[Mutant, ...] = tuple(
