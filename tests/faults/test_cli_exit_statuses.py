@@ -5,6 +5,7 @@ tests/judge/test_rules.py has the status of each verdict, and tests/faults/test_
 
 from __future__ import annotations
 
+import json
 import runpy
 import signal
 import site
@@ -171,7 +172,7 @@ def test_a_sweep_of_a_wrong_tutorial_gives_1(
 
 
 @pytest.mark.usefixtures("forkserver")
-def test_an_interrupted_sweep_shows_what_it_has(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupted_sweep_shows_what_it_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Ctrl-C comes in the second run after the healthy one."""
     seen: list[object] = []
 
@@ -187,7 +188,8 @@ def test_an_interrupted_sweep_shows_what_it_has(capsys: pytest.CaptureFixture[st
         sweep_of(
             subject,
             Namespace(
-                **dict.fromkeys(["dir", "json", "junit", "budget", "part"]),
+                **dict.fromkeys(["dir", "junit", "budget", "part"]),
+                json=str(tmp_path / "report.json"),
                 deadline=30.0,
                 leaks="count",
                 expect_error=(),
@@ -196,7 +198,8 @@ def test_an_interrupted_sweep_shows_what_it_has(capsys: pytest.CaptureFixture[st
                 pairs=False,
             ),
         )
-    out = capsys.readouterr().out
+    report, out = json.loads((tmp_path / "report.json").read_text()), capsys.readouterr().out
+    assert report["passed"] is None
     assert "careful: 1 of 4 cells, each under 1 fault" in out
     assert out.splitlines()[-2:] == ["1 equal", "3 of 4 cells were not run"]
 

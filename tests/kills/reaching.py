@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 
 from tests.coverage.record import Record
 from tests.tiers.changes import distance
@@ -23,8 +24,8 @@ def nearest(
 
     Of a file that is twice as many imports away come half as many. What an import executes, such as a constant, matters
     to all tests that reach anything of its file. So may what is measured in no process, as a plugin of pytest inside a
-    test. ``seconds``: of each test. Those that are returned take at most ``most`` together, or it is one that takes
-    longer.
+    test; a file of which nothing is measured has the tests of its name. ``seconds``: of each test. Those that are
+    returned take at most ``most`` together, or it is one that takes longer.
     """
     files = tuple(sorted({file for file, _ in places}))
     found = {test for file, line in places for test in _reaching(record, file, line) if not test.startswith(READING)}
@@ -46,7 +47,9 @@ def _reaching(record: Record, file: str, line: int) -> list[str]:
         first, tests = record.covering(file, line)
     except ValueError:  # the file is not measured, as the examples, or begins with comments
         return []
-    return tests if tests and not record.imports(file, first) else record.of_file(file)
+    if tests and not record.imports(file, first):
+        return tests
+    return record.of_file(file) or [test for test in record.tests if f"/test_{Path(file).stem}.py::" in test]
 
 
 @cache

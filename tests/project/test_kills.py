@@ -100,6 +100,7 @@ def test_the_shortest_tests_of_a_statement_come_first_and_more_of_near_files(mon
     assert reach([("a.py", 3)], most=0.01) == (near,), "one test runs in any case"
     assert reach([("a.py", 1), ("not measured.py", 1)], most=60) == (far,)
     assert reach([("a.py", 5)], most=60) == (near, far, slow), "an import executes it"
+    assert nearest(record([[0, 0, 0]]), [("a.py", 3)], seconds_of(TESTS), 60) == (far,), "the tests of its name"
 
 
 def tried(name: str, verdict: str, *failed: str, line: int = 1, room: str = "reference/rpc") -> Tried:
