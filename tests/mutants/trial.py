@@ -179,7 +179,7 @@ def tried(preforked: PreforkedPytest, place: Path, tests: Sequence[str], extent:
         return Trial("overdue", seconds=seconds, said=f"not done after {extent.run} s\n{said}")
     found = _read(report) if report.exists() else _Found()
     verdict = {0: "survived", 1: "killed" if found.failed else "broken"}.get(status, "broken")
-    if status == 1 and not found.failed and _OVER in said:  # the time for all tests, which fails the run
+    if status == 1 and not (found.failed or found.unready) and _OVER in said:  # the time for all tests fails the run
         verdict = "survived"
     hung = bool(_HUNG.search(found.shown))
     return Trial(verdict, found.failed, found.passed, found.skipped, hung, seconds, said)
@@ -198,12 +198,13 @@ def _arguments(place: Path, tests: Sequence[str], report: Path, extent: Extent) 
 
 @dataclass(frozen=True)
 class _Found:
-    """What a report says. ``shown``: the output of the failed tests."""
+    """What a report says. ``shown``: the output of the failed tests; ``unready``: whether a set-up failed."""
 
     failed: tuple[str, ...] = ()
     passed: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     shown: str = ""
+    unready: bool = False
 
 
 def _read(report: Path) -> _Found:
@@ -212,7 +213,7 @@ def _read(report: Path) -> _Found:
     A test counts as failed if its body or its leak check fails, but not if its set-up does: a bug that lets nothing
     start proves nothing of the test.
     """
-    failed, passed, skipped, shown = [], [], [], []
+    failed, passed, skipped, shown, unready = [], [], [], [], False
     for case in ElementTree.parse(report).getroot().iter("testcase"):
         problems = [*case.findall("failure"), *_teardowns(case)]
         if problems:
@@ -222,7 +223,9 @@ def _read(report: Path) -> _Found:
             skipped.append(_node_id(case))
         elif case.find("error") is None:
             passed.append(_node_id(case))
-    return _Found(tuple(dict.fromkeys(failed)), tuple(passed), tuple(skipped), "\n".join(shown))
+        else:
+            unready = True
+    return _Found(tuple(dict.fromkeys(failed)), tuple(passed), tuple(skipped), "\n".join(shown), unready)
 
 
 def _node_id(case: ElementTree.Element) -> str:

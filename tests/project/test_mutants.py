@@ -197,6 +197,16 @@ def made():
     assert twice(1) == 2
 
 
+@pytest.fixture
+def awaited():
+    if add(1, 2) != 3:
+        threading.Event().wait()
+
+
+def test_with_awaited(awaited):
+    threading.Event().wait(1.5)
+
+
 def test_with_tidy(tidy):
     assert add(0, 0) == 0
 
@@ -410,6 +420,20 @@ def test_healthy_killers_have_to_pass(project: Path, monkeypatch: pytest.MonkeyP
             control(project, ["test_sums.py::test_add"], workers=1)
     finally:
         (project / "test_sums.py").write_text(TESTS)
+
+
+@pytest.mark.long
+def test_a_trial_whose_time_is_up_proves_nothing_unless_a_set_up_has_hung(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "PRELOADED", ("pytest",))
+    tests = ("test_sums.py::test_with_awaited", "test_sums.py::TestTwice")
+    tried = [
+        mutant("hung", "return a + b", "return a - b", *tests),
+        mutant("in time", "return a * 2", "return a * 3", *tests),
+    ]
+    found = trials(project, tried, 2, extent=replace(trial.SAMPLED, test=10, begin=1))
+    assert {each.mutant.name: each.trial.verdict for each in found} == {"hung": "broken", "in time": "survived"}
 
 
 def test_no_trial_begins_after_the_time_is_up(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
