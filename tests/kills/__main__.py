@@ -65,7 +65,7 @@ def lines_of(file: str, old: str) -> list[int]:
 
 
 def sample(record: Record, seconds: Mapping[str, float], count: int, seed: int) -> Iterable[Trying]:
-    """Yield bugs that operators make, each with the tests that reach it, the nearest first."""
+    """Yield bugs that operators make, each with tests that reach it."""
     files = sorted({file for file, _ in record.probes if file.startswith(SOURCES)})
     for bug in drawn(ROOT, files, count, seed):
         places = ((bug.file, bug.line),)

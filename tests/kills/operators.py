@@ -48,7 +48,7 @@ _NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "sorted": "lis
 
 @dataclass(frozen=True)
 class Drawn:
-    """Text from ``start`` to ``end`` of ``file`` becomes ``new``. ``killers``: the tests to run, the nearest first."""
+    """Text from ``start`` to ``end`` of ``file`` becomes ``new``. ``killers``: the tests to run."""
 
     file: str
     line: int

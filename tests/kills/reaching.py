@@ -1,4 +1,4 @@
-"""Choose the tests for a bug: those that reach its line, the nearest first, as many as fit into a time."""
+"""Choose the tests for a bug: the nearest of those that reach its line, as many as fit into a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ READING = "tests/project/test_mutants.py"
 def nearest(
     record: Record, places: Sequence[tuple[str, int]], seconds: Mapping[str, float], most: float
 ) -> tuple[str, ...]:
-    """Return the tests that reach one of these lines, the shortest first, of each test file in turn.
+    """Return the tests that reach one of these lines, the shortest first. They are chosen of each test file in turn.
 
     Of a file that is twice as many imports away come half as many. What an import executes, such as a constant, matters
     to all tests that reach anything of its file. So may what is measured in no process, as a plugin of pytest inside a
@@ -39,7 +39,7 @@ def nearest(
         if (most := most - seconds[test] - EACH) < 0 and chosen:
             break
         chosen.append(test)
-    return tuple(chosen[:MOST])
+    return tuple(sorted(chosen[:MOST], key=seconds.__getitem__))
 
 
 def _reaching(record: Record, file: str, line: int) -> list[str]:

@@ -95,11 +95,11 @@ def test_the_shortest_tests_of_a_statement_come_first_and_more_of_near_files(mon
     measured = record([[1, 1, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]])
     reach = partial(nearest, measured, seconds=seconds_of(TESTS))
     far, near, slow, _ = TESTS
-    assert reach([("a.py", 4)], most=60) == (near, far, slow), "line 4 belongs to the statement of line 3"
-    assert reach([("a.py", 3)], most=5) == (near, far)
+    assert reach([("a.py", 4)], most=60) == (far, near, slow), "line 4 belongs to the statement of line 3"
+    assert reach([("a.py", 3)], most=5) == (far, near)
     assert reach([("a.py", 3)], most=0.01) == (near,), "one test runs in any case"
     assert reach([("a.py", 1), ("not measured.py", 1)], most=60) == (far,)
-    assert reach([("a.py", 5)], most=60) == (near, far, slow), "an import executes it"
+    assert reach([("a.py", 5)], most=60) == (far, near, slow), "an import executes it"
     assert nearest(record([[0, 0, 0]]), [("a.py", 3)], seconds_of(TESTS), 60) == (far,), "the tests of its name"
 
 
