@@ -105,6 +105,7 @@ def test_a_check_that_fails_in_the_healthy_run_convicts_nobody(
         (["--same-output", "--same-output"], "--same-output is given twice, wanted once"),
         (["--json", "."], "cannot write .: it is a directory, wanted a file"),
         (["--plan", "x"], "unrecognized arguments: --plan x; wanted "),
+        (["--same-file", "new", "--same-file", "there"], "'there' is there already: wanted a file that each run"),
     ],
 )
 def test_bad_options_are_one_line(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
