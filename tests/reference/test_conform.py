@@ -271,6 +271,7 @@ def test_bad_input_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]
         (["--out", "{new}", "--repeat", "0"], "argument --repeat: must be a whole number, at least 1, got '0'"),
         (["--out", "{new}", "--timeout", "long"], "argument --timeout: got 'long', wanted seconds"),
         (["--out", "{new}", "--cases", "x*"], "no case of the suite matches 'x*'"),
+        (["--out", "{new}", "--update", "--expect", "{file}/x"], "/file/x: Not a directory"),
     ],
 )
 def test_options_of_run_that_cannot_be_are_refused_before_it_runs(
