@@ -171,7 +171,8 @@ def test_a_bar_is_full_after_the_last_step(last: int, monkeypatch: pytest.Monkey
     assert f" {last}/{last} 0:00:00 loss 0.5" in output, output
 
 
-def test_a_bar_before_the_first_step_has_no_loss_and_says_nothing_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_before_the_first_step_has_no_loss_steps_or_time(monkeypatch: pytest.MonkeyPatch) -> None:
     output = plain(shown(monkeypatch))
     assert re.search(r"server .* loss -", output)
     assert "None" not in output
+    assert "--:--" not in output
