@@ -222,5 +222,6 @@ def test_the_clock_takes_a_steps_first_report() -> None:
 def test_rows_that_are_not_complete_are_left_out() -> None:
     times = {(1, "batched"): Times(2.0, 0.25), (1, "unbatched"): Times(3.0, 0.5), (2, "batched"): Times(1, 1)}
     table = table_of(compared({}, 2), times, "x")
+    assert table.title == "x"
     assert table.row_count == 1
     assert [list(column.cells) for column in table.columns] == [["1"], ["2.00"], ["3.00"], ["0.250"], ["0.500"]]
