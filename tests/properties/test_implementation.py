@@ -99,6 +99,12 @@ def test_what_is_no_implementation_is_refused_in_one_line(text: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_a_commands_name_may_have_a_colon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine:2.1").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert Implementation.of("mine:2.1 -x").command == ("mine:2.1", "-x")
+
+
 @pytest.mark.parametrize(
     ("found", "text"),
     [
