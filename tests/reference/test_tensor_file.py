@@ -96,9 +96,9 @@ def test_a_file_that_is_too_long_is_refused_unread(tmp_path: Path) -> None:
     ("bad", "why"),
     [
         (entry(dtype="F16"), "dtype 'F16', wanted one of"),
-        (entry(shape=[-1]), "shape"),
-        (entry(shape=[True]), "shape"),
-        (entry(shape=[2**62]), "shape"),
+        (entry(shape=[-1]), "shape [-1], wanted"),
+        (entry(shape=[True]), "shape [True], wanted"),
+        (entry(shape=[2**62]), "shape [4611686018427387904], wanted"),
         (entry(shape=[2] + [1] * DIMENSIONS), "at most 32"),
         (entry(offsets=[0, 16]), "16 bytes, wanted 8"),
         (entry(offsets=[8, 0]), "data_offsets"),
@@ -106,6 +106,7 @@ def test_a_file_that_is_too_long_is_refused_unread(tmp_path: Path) -> None:
         (entry(offsets=[4, 12]), "overlap those of 'good'"),
         ({"dtype": "F32"}, "wanted dtype, shape and data_offsets"),
         (None, "wanted dtype, shape and data_offsets"),
+        ({**entry(), "shape": 2}, "shape 2, wanted"),
     ],
 )
 def test_one_bad_tensor_does_not_hide_the_others(tmp_path: Path, bad: Any, why: str) -> None:
