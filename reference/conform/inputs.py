@@ -94,7 +94,7 @@ def prepare(entry: Entry) -> Prepared:
 
 
 def _arrays(tensors: dict[str, Any]) -> dict[str, Array]:
-    return {name: tensor.detach().cpu().contiguous().numpy() for name, tensor in sorted(tensors.items())}
+    return {name: tensor.detach().cpu().contiguous().numpy() for name, tensor in tensors.items()}
 
 
 def _shapes(arrays: dict[str, Array]) -> list[dict[str, Any]]:
@@ -288,9 +288,8 @@ _OWN = ("typed/", "payloads/", "randn/")
 def outputs_of(twin: Trace, inputs: Tensors) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield name and tensor of everything that an implementation has to compute."""
     for name, tensor in twin.tensors.items():
-        step, _, rest = name.partition("/")
-        given = name in inputs or (step.isdigit() and rest.startswith(("rewards", "steps/rewards", *_OWN)))
-        if not given:
+        _, _, rest = name.partition("/")
+        if name not in inputs and not rest.startswith(("rewards", "steps/rewards", *_OWN)):
             yield name, tensor
 
 
