@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import cycle
 from typing import Any
 
 import torch
@@ -34,10 +35,10 @@ def _accumulated(times: Callable[[int], int]) -> Any:
     """Add the gradients of trainer ``n`` of three, from 0, ``times(n)`` times."""
 
     def patch() -> Any:
-        calls, own = iter(range(10**9)), _module.accumulate
+        trainers, own = cycle(range(3)), _module.accumulate
 
         def accumulate(model: nn.Module, grads: Any) -> None:
-            for _ in range(times(next(calls) % 3)):
+            for _ in range(times(next(trainers))):
                 own(model, [each.clone() for each in grads])
 
         return replaced(_module, "accumulate", accumulate)()
@@ -80,7 +81,7 @@ def _resumed() -> Any:
     )
 
 
-def _halved_at_zero(x: torch.Tensor, inplace: bool = False) -> torch.Tensor:
+def _halved_at_zero(x: torch.Tensor, inplace: bool) -> torch.Tensor:
     """ReLU with the gradient 1/2 at 0, as ``torch.maximum`` and JAX's ``maximum`` have it."""
     return torch.where(x > 0, x, torch.where(x == 0, x * 0.5, 0 * x))
 
@@ -136,7 +137,7 @@ SERVER_MISTAKES = (
         EXACT,
         "relu-at-zero",
         "a gradient of ReLU at 0 of 1,",
-        replaced(nn.functional, "relu", lambda x, inplace=False: torch.where(x >= 0, x, torch.zeros_like(x))),
+        replaced(nn.functional, "relu", lambda x, inplace: torch.where(x >= 0, x, torch.zeros_like(x))),
     ),
     Broken(
         "labels of a later batch, exact",
