@@ -154,7 +154,7 @@ class Calls:
 
     def invoked(self, note: dict[str, Any], timeout: float, envelope: Envelope | None) -> None:
         """Record the beginning of one call."""
-        hit = {"faults": list(envelope.faults)} if envelope and envelope.faults else {}
+        hit = {} if envelope is None else {"faults": list(envelope.faults)}
         seconds = float(timeout) if timeout >= 0 else default_timeout()  # 0: without a limit
         self.ledger.write("invoke", **note, timeout=seconds, **hit)
 

@@ -65,8 +65,6 @@ class CalleeState:
 
 def deliver(envelope: Envelope, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Execute the call on the callee, in the call's RPC thread. Raises FaultError: no plan is installed there."""
-    if CalleeState.open is None and not envelope.faults:  # there is nothing to hurt, and no ledger
-        return function(*args, **kwargs)
     delivery = Delivery(_open(envelope.site), envelope)
     try:
         return delivery.run(partial(function, *args, **kwargs))

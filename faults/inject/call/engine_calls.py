@@ -111,7 +111,7 @@ class Gradients:
             return None
         with self._calls.ledger.own_errors():
             numbers, envelope = self._calls.begin((BACKWARD,), later=False)
-            hit = {"faults": list(envelope.faults)} if envelope and envelope.faults else {}
+            hit = {} if envelope is None else {"faults": list(envelope.faults)}
             self._calls.ledger.write("gradient", site=BACKWARD, nth=numbers[BACKWARD], **hit)
         return None if envelope is None else _hurt(Delivery(CalleeState.open, envelope), envelope, gradients)
 
