@@ -122,13 +122,14 @@ def test_bad_options_are_one_line(options: list[str], said: str, capsys: pytest.
 def test_a_sweep_without_a_check_says_so(capfd: pytest.CaptureFixture[str]) -> None:
     """A payment that is made twice passes."""
     options = ["--kinds", "Drop reply", "--sites", "pay", "--budget", "1e-6", "--dir", "runs"]
-    assert main(["sweep", *options, *script("total.pt")]) == 0
+    assert main(["sweep", *options, "--json", "report.json", *script("total.pt")]) == 0
     said = capfd.readouterr()
     assert (
         "no result is checked, so a run that ends with status 0 is unchecked: wanted --check, --same-output or"
         in said.err
     )
     assert "1 unchecked" in said.out.splitlines()
+    assert read("report.json")["passed"] is True
 
 
 @pytest.mark.long
