@@ -15,6 +15,7 @@ from torch.distributed.rpc.internal import _InternalRPCPickler
 from faults import leaks
 from reference.world import World, launch
 from tests.support import roles_leaks as roles
+from tests.support.idle import kill
 
 # How the line of a leak ends that only values hold.
 LOST = ", and no variable of any role leads there"
@@ -165,6 +166,14 @@ def test_what_a_silent_role_may_hold_is_told_as_last_seen_and_nothing_is_lost() 
         assert place in seen
         assert bool(found)
         world.call("untraced", roles.release)
+
+
+def test_a_role_that_is_gone_is_silent_with_the_error_of_its_call() -> None:
+    with launch(["ps", "trainer1"], deadline=100, before=roles.trace) as world:
+        assert not world.call("trainer1", roles.report)
+        kill(world, "ps")
+        found = world.call("trainer1", roles.report)
+    assert found.silent["ps"].startswith("RuntimeError: ")
 
 
 def test_a_process_that_does_not_trace_or_has_no_rpc_is_told_so() -> None:

@@ -136,6 +136,16 @@ def test_a_ledger_keeps_snapshots_world_by_world(tmp_path: Path) -> None:
     assert [each.partition(":")[0] for each in leaks] == ["autograd context 1 of a"] * 2  # `a` has sent one RRef more
 
 
+def test_a_snapshot_that_broke_off_is_no_part_of_the_next_worlds(tmp_path: Path) -> None:
+    snapshot = Snapshot("a", 0, held=(BY_PS,))
+    for place, lines in (("first", 1), ("second", None)):
+        ledger = Ledger(tmp_path, "a", world=place)
+        for event, fields in list(to_events(snapshot))[:lines]:
+            ledger.write(event, **fields)
+        ledger.close()
+    assert holdings.taken(read(tmp_path)) == [{"a": snapshot}]
+
+
 def test_events_that_no_role_writes_are_refused(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, "a")
     ledger.write("held", rrefs=3)
