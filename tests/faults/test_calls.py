@@ -127,6 +127,12 @@ def test_a_fault_to_one_callee_counts_and_hits_the_calls_to_it(
     assert fired == [(number, number // 2) for number in hit]
 
 
+def test_the_faults_of_a_calls_two_sites_happen_in_the_order_of_the_plan(world: World, tmp_path: Path) -> None:
+    own = f"Raise site={shop.WAYS['helper'].site} side=request error=TypeError"
+    helpers = f"Raise site={HERE}call_method side=request error=ValueError"
+    assert played(world, tmp_path, f"{own}; {helpers}", shop.calls, "helper", "b", 1)[0].error == "TypeError"
+
+
 def facts(to: str, site: str, effects: Sequence[Effect]) -> Iterator[tuple[str, str, tuple[tuple[str, Any], ...]]]:
     for fault, effect in enumerate(effects):
         kind = effect.fault.split()[0]

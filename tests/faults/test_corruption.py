@@ -99,6 +99,13 @@ def test_what_cannot_be_changed_is_told(tensors: list[torch.Tensor], how: str, w
         corrupt(tensors, how, drawn())
 
 
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor, ")
+def test_a_quantized_tensor_is_refused() -> None:
+    """A change of one bit would end the process by SIGSEGV."""
+    with pytest.raises(NothingToCorrupt, match=r"got quint8\[2\]$"):
+        changed(torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8), "zeros")
+
+
 def test_a_tensor_without_such_elements_is_passed_over() -> None:
     integers, floats = torch.ones(2, dtype=torch.int64), torch.ones(2)
     for number in range(4):
