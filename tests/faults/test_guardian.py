@@ -136,6 +136,7 @@ def test_the_guardian_ends_with_the_stopped_process(tmp_path: Path) -> None:
         stop(watched, target.pid)
         target.kill()
         assert watched.events()[-1]["event"] == "died"
+    assert guardian.is_stopped(target.pid) is False  # there is no such process any more
 
 
 def test_the_guardian_reports_that_another_continued_the_process(tmp_path: Path) -> None:

@@ -115,6 +115,15 @@ def test_a_step_that_is_no_longer_recorded_is_still_a_moment(tmp_path: Path) -> 
     assert [each.details["number"] for each in ledger.read(tmp_path).of("step")] == [1, 10_000]
 
 
+def test_the_first_10000_errors_that_a_role_logs_are_recorded(tmp_path: Path) -> None:
+    hook.activate(prepared(PLAN, tmp_path), "a")
+    for number in range(1, 10_002):
+        logging.getLogger("shop").error("no sale %d", number)
+    hook.deactivate()
+    told = [each.details["text"] for each in ledger.read(tmp_path).of("logged")]
+    assert told[9_998:] == ["no sale 9999", "no sale 10000"]
+
+
 def test_an_error_at_a_moment_is_of_faults_itself(tmp_path: Path) -> None:
     announcer = hook.activate(prepared(PLAN, tmp_path), "a")
     announcer.subscribe(Moment("shutdown", "a"), partial(_raise, TypeError("no order")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from faults.judge.facts import how_all_ended
 from faults.judge.rules import Judgement
+from faults.ledger import ledger
 from faults.ledger.record import COMMAND, Run
 from faults.plan import Plan
 from faults.script.script import run_script
@@ -100,3 +102,21 @@ def test_programs_may_start_and_end_their_processes_in_many_ways(how: str, role:
     assert judgement.verdict == "unchecked", f"{judgement}\n{found.timeline}"
     ended(found, {role: end})
     assert (f"{role} {GONE}, " in str(judgement)) == (end == GONE)
+
+
+# A role of which a call has ended, whose callback has not run yet: the state of the process records it when asked.
+ROLE = """
+import sys
+from pathlib import Path
+from faults.inject.call.delivery import CalleeState
+from faults.ledger.ledger import Ledger
+from faults.script import process_end
+ledger = Ledger(Path(sys.argv[1]), "till")
+CalleeState.open = CalleeState(ledger, lambda: ledger.write("ok"))
+process_end.watch(Path(sys.argv[1]))
+"""
+
+
+def test_the_ends_of_calls_are_recorded_before_the_process_ends(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", ROLE, str(tmp_path)], timeout=60, check=True)
+    assert [each.event for each in ledger.read(tmp_path).events] == ["start", "ok", "exit"]

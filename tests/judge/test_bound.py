@@ -32,6 +32,7 @@ def timeout(*events: Event, first_seen: float | None = None) -> float:
         ([up(2.0), call("invoke", 1.0, faults=[0])], 90.0),
         ([up(2.0), call("invoke", 1.0)], 2.0),  # no fault hit it
         ([up(2.0), call("invoke", 1.0, 0.0, faults=[0])], 2.0),  # without a limit
+        ([event("a", "up", 0.2)], 0.0),  # a line that tells none
     ],
 )
 def test_a_scripts_timeout_is_the_longest_of_its_start_its_shutdown_and_calls_with_a_fault(
