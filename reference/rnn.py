@@ -213,7 +213,7 @@ class Case(TrainingCase):
     """The tutorial's numbers: 10 epochs of 5 batches, 3 sequences of 5 tokens, 4 layers of 3 cells."""
 
     steps: int = number_field(50, "number of optimizer steps; published: 10 epochs", at_least=1)
-    batches: int = number_field(5, "number of batches in an epoch", at_least=1, at_most=2**20)
+    batches: int = number_field(5, "number of batches in an epoch", at_least=1)
     text: str = text_field("", "file whose bytes are the tokens; empty: the package's own text", result=False)
     text_sha256: str = text_field("", "SHA-256 of these bytes; empty: any bytes")
     sequence: int = number_field(5, "number of tokens in a sequence", at_least=1, at_most=1024)
