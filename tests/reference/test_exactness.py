@@ -238,6 +238,14 @@ def test_terms_of_a_product_that_cancel_count_with_their_sizes() -> None:
         _ = row @ torch.ones(3, 1, dtype=torch.float64)
 
 
+def test_a_sum_along_an_axis_has_the_terms_of_that_axis_alone() -> None:
+    numbers = torch.full((2, 2), 2.0**51 + 1, dtype=float64)
+    with ExactnessProof():
+        assert numbers.sum(0).tolist() == [2.0**52 + 2] * 2
+        with pytest.raises(NotExact, match=r"^step 0: sum of \(2, 2\) needs 54 bits"):
+            numbers.sum()
+
+
 def test_a_sum_that_goes_on_is_one_sum() -> None:
     """Terms that cancel in this order make large sums in another."""
     large, small = 2.0**53, 1.0

@@ -128,6 +128,13 @@ def test_a_choice_between_sums_goes_on() -> None:
         torch.where(torch.tensor([True, False, True, False]), cancelling(), 0.0) + 2.0**-30
 
 
+def test_what_chooses_between_sums_adds_no_digits() -> None:
+    """Its 1 is no number of the sum, whose numbers are whole multiples of 2 ** 30."""
+    with ExactnessProof():
+        chosen = torch.where(torch.tensor([True, False, True, False]), cancelling() * 2.0**30, 0.0)
+        assert (chosen + 2.0**30).tolist() == [[2.0**31, 2.0**30, 2.0**31, 2.0**30]]
+
+
 @pytest.mark.parametrize("how", [{"fused": True}, {"foreach": True}, {"foreach": False}], ids=str)
 def test_momentum_is_the_sum_of_all_gradients(how: dict[str, bool]) -> None:
     """Momentum is in no trace, so a program may add it up anew from all gradients, and has their sizes."""
