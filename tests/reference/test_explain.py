@@ -90,6 +90,11 @@ def test_missing_names_are_one_line_per_reason() -> None:
     assert structure(without, wanted) == ["yours lacks gradient/* in every step, 6 tensors"]
     assert structure(wanted[1:], wanted) == ["yours lacks 0000/gradient/a"]
     assert structure([*wanted, "x"], wanted) == ["yours has, and the reference does not, x"]
+    start = ["initial/a", "initial/b"]
+    assert structure(wanted, [*start, *wanted]) == ["yours lacks 2 tensors initial/*, the first is initial/a"]
+    assert structure(wanted[2:], wanted) == [
+        "yours lacks 2 tensors gradient/* of step 0000, the first is 0000/gradient/b"
+    ]
 
 
 def test_a_distance_across_zero_is_not_told_in_ulps() -> None:
