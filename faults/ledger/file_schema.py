@@ -63,6 +63,6 @@ def named(form: Form) -> Form:
 def links(value: Any) -> bool:
     """Whether it can be the result of `error_links.to_json`."""
     try:
-        return isinstance(value, list) and bool(error_links.from_json(value))
+        return bool(error_links.from_json(value))
     except ValueError:
         return False
