@@ -210,6 +210,7 @@ def test_facts_are_what_the_same_plan_gives_again() -> None:
     assert first.facts() == again.facts()
     assert first.facts() != other.facts()
     assert len(first.facts()) == 2
+    assert len(timeline(("fired", 1.0, {"at": None}), ("fired", 2.0, {"at": "up@ps"})).facts()) == 2
 
 
 @pytest.mark.parametrize("folder", ["missing", "file", "ro"])
