@@ -98,8 +98,8 @@ _WANTED = {
 
 def wanted(name: str, words: tuple[str, ...] = ()) -> str:
     """Describe the values that a field takes. ``words``: those of a field that takes words, with the kind's own."""
-    if words or name in WORDS:
-        return " or ".join(map(repr, words or WORDS[name]))
+    if words:
+        return " or ".join(map(repr, words))
     if name not in _NUMBERS:
         return _WANTED[name]
     low, high = _NUMBERS[name]
@@ -123,7 +123,7 @@ def check_value(what: str, name: str, value: Any, words: tuple[str, ...] = ()) -
     elif name == "every":
         kept = True if value is True else None
     else:
-        kept = value if isinstance(value, str) and _fits(name, value, words or WORDS.get(name, ())) else None
+        kept = value if isinstance(value, str) and _fits(name, value, words) else None
     if kept is None:
         raise PlanError(f"{what}: {name!r} must be {wanted(name, words)}, got {shown(value)}")
     return str(Moment.parse(kept)) if name == "at" else kept

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from faults.plan.fields import FIELDS, wanted
+from faults.plan.fields import FIELDS, WORDS, wanted
 from faults.plan.kinds import KINDS
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,8 @@ def shapes_table() -> str:
 
 def fields_table() -> str:
     """Return the table of what each field means and takes."""
-    rows = ((f"`{name}`", text, "; ".join([wanted(name), *_further(name)])) for name, text in FIELDS.items())
+    takes = {name: "; ".join([wanted(name, WORDS.get(name, ())), *_further(name)]) for name in FIELDS}
+    rows = ((f"`{name}`", text, takes[name]) for name, text in FIELDS.items())
     return _table(("field", "means", "takes"), *rows)
 
 
