@@ -186,6 +186,7 @@ def test_corruptions_are_drawn_if_they_are_named() -> None:
         (("Drop", "call"), {"nth": "2-3"}, "Drop site=shop:Till.pay role=till1 nth=2-3 side=request"),
         (("Drop", "call"), {"role": None}, "Drop site=shop:Till.pay nth=1 side=request"),
         (("Drop", "call"), {"every": True}, "Drop site=shop:Till.pay role=till1 every=true side=request"),
+        (("Raise", "call"), {"error": "KeyError"}, f"{SMALLEST['Raise', 'call']} error=KeyError"),
         (("Order", "call"), {"nth": 2}, "Order site=shop:Till.pay roles=till1,till2 nth=2 seconds=0.1"),
         (("Crash", "process"), {"at": "step:2@shop"}, "Crash role=shop at=step:2@shop"),
         (("Reset", "network"), {"peer": None, "seconds": None}, "Reset role=shop"),

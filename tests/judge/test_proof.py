@@ -50,6 +50,7 @@ class TestFired:
             (f"{DROP}; {CRASH}", [fired(), crashed(fault=1)], True),
             (f"{DROP}; {CRASH}", [fired(1)], False),
             *((f"Drop site=shop:pay {which} side=reply", TWICE, True) for which in ("every=true", "chance_percent=50")),
+            ("Order site=shop:pay roles=a,b nth=1 seconds=5", TWICE, False),  # all callers together fire it once
             ("Drop site=shop:pay nth=1 side=reply", TWICE, True),  # each caller counts its own calls
             (EVERY, [], False),
             (EVERY, [HIT, call("ok"), *TWICE], False),  # more often than in calls
