@@ -17,6 +17,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from torch.distributed.rpc import rref_proxy
+from torch.distributed.rpc.internal import PythonUDF
 
 from faults.inject.call.delivery import deliver
 from faults.ledger.snapshot import Ident
@@ -201,7 +202,7 @@ class RRefs:
         arrived = self._thread.arrived
         if not arrived:
             return
-        if hasattr(what, "func"):
+        if isinstance(what, PythonUDF):
             function, method = called(what, self.ident_of)
             for known in arrived:
                 self._place(known, "argument", line_of(function))

@@ -83,6 +83,13 @@ def test_an_rref_in_an_answer_is_named_by_the_line_that_asked(world: World, work
     assert f"made by ps at {roles.line('handed out')} in hand_out; the global kept of" in held
 
 
+def test_an_answer_may_be_a_partial_with_an_rref(world: World) -> None:
+    world.call("trainer1", roles.call_the_answer, "ps")
+    (held,) = world.call("ps", roles.report).held
+    made = f"made by ps at {roles.line('handed out in a partial')} in hand_out_in_a_partial; the global shown of "
+    assert f"of ps: fork held by trainer1 since a line that was not seen (in an answer), {made}" in held
+
+
 def test_values_that_hold_each_other_are_a_leak_once_no_variable_leads_there(world: World) -> None:
     tied = world.call("trainer1", roles.tie, "ps", "trainer2")
     assert tied.leaks == ()

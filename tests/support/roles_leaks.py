@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import inspect
 import sys
 import weakref
@@ -71,6 +72,10 @@ def hand_out() -> Any:
     return rpc.RRef(Node())  # handed out
 
 
+def hand_out_in_a_partial() -> Any:
+    return functools.partial(show, rpc.RRef(Node()))  # handed out in a partial
+
+
 def release() -> None:
     """Release what this role keeps, with the values of RRefs to which no variable leads."""
     kept.clear()
@@ -108,6 +113,11 @@ def keep_the_answer(owner: str) -> None:
 
 def keep_an_answer_with_others(owner: str) -> None:
     kept.append(rpc.remote(owner, hand_out).to_here())  # fetched
+
+
+def call_the_answer(owner: str) -> None:
+    """Both a partial and a call of torch have a ``func``."""
+    rpc.rpc_sync(owner, hand_out_in_a_partial)()
 
 
 def tie(left: str, right: str) -> leaks.Report:
