@@ -1,8 +1,9 @@
-"""What a role remembers of RRefs that it has sent: the last ones, because a long run sends any number."""
+"""What a role remembers of RRefs that it has got and sent: of these the last ones, because a run sends any number."""
 
 from __future__ import annotations
 
 import pytest
+from torch.futures import Future
 
 from faults.tracing import rrefs
 from faults.tracing.rrefs import RRefs
@@ -33,7 +34,15 @@ def test_the_rrefs_that_were_sent_last_are_remembered(monkeypatch: pytest.Monkey
     for number in (0, 1, 2, 0, 3):
         seen.pickling()
         seen.send(things[number])
-        seen.sent_to("b", (LINE,))
-        assert [ident for ident, _ in seen.sent] == list(seen.made)
+        seen.sent_to(f"r{number}", (LINE,))
+        assert list(seen.sent) == [((0, each), f"r{each}") for _, each in seen.made]
         remembered.append([each for _, each in seen.made])
     assert remembered == [[0], [0, 1], [0, 1, 2], [1, 2, 0], [2, 0, 3]]
+
+
+def test_an_rref_that_the_program_fetches_itself_is_placed_by_that_line_alone() -> None:
+    seen, thing, answer = RRefs(), Sent(0), Future[Sent]()
+    seen.arrive(thing)
+    answer.set_result(thing)
+    seen.answered((LINE,), answer)
+    assert [each.how for each in seen.living(0).values()] == ["fetched"]
