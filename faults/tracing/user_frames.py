@@ -74,6 +74,6 @@ def text_of(line: Line) -> str:
 def _shown(file: str) -> str:
     try:
         relative = os.path.relpath(file)
-    except (OSError, ValueError):  # the current folder was removed
+    except (OSError, ValueError):  # the current folder was removed; the code has no file
         return file
     return file if relative.startswith(os.pardir) else relative
