@@ -46,3 +46,12 @@ def test_a_grace_of_days_can_be_launched(tmp_path: Path) -> None:
 def test_a_test_that_gives_a_grace_waits_for_the_plans_pauses_too(own: float, found: float, tmp_path: Path) -> None:
     with scope(Plan.parse("Pause role=a at=up@a seconds=25"), tmp_path) as arguments:
         assert merge_launch_arguments({"grace": own}, arguments)["grace"] == found
+
+
+def test_a_test_that_gives_a_before_has_it_before_the_plans() -> None:
+    called: list[str] = []
+    own, plan = ({"before": lambda role, by=by: called.append(f"{by} {role}")} for by in ("test", "plan"))
+    merge_launch_arguments(own, plan)["before"]("a")
+    assert called == ["test a", "plan a"]
+    assert merge_launch_arguments(own, {}) == own
+    assert merge_launch_arguments({}, plan) == plan
