@@ -96,8 +96,9 @@ def main(config: RoleConfig, pipe: Connection) -> None:
     link.send("here")
     outcome = refused or _prepare(config, link) or _play(config, link)
     link.send("ended", outcome)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, ValueError):  # the role has closed or replaced it
+            stream.flush()
     if not isinstance(outcome, Returned):
         # No shutdown, not even an ungraceful one, because it waits for handlers that may wait forever.
         os._exit(outcome.code if isinstance(outcome, Exited) else 1)

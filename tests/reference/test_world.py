@@ -467,6 +467,12 @@ class TestLogs:
             assert text in inside
         assert "said" not in world.log("b")
 
+    def test_a_role_that_closes_its_streams_returns_and_has_a_log(self) -> None:
+        """As in any Python process: C++ can still write."""
+        with launch({"a": roles_plain.speak_without_streams}) as world:
+            assert world.wait() == {"a": Returned(None)}
+            assert world.log("a") == "said to 1\nsaid to 2\n"
+
     def test_the_log_of_every_role_outlives_the_world(self) -> None:
         with launch({"a": roles_plain.speak, "b": roles_plain.speak}) as world:
             world.wait()

@@ -183,6 +183,13 @@ def speak() -> None:
     warnings.warn("said as a warning", stacklevel=1)
 
 
+def speak_without_streams() -> None:
+    sys.stdout.close()
+    sys.stderr.close()
+    for descriptor in (1, 2):
+        os.write(descriptor, f"said to {descriptor}\n".encode())
+
+
 def speak_at_length() -> None:
     print("x" * 200_000 + "end")
 
