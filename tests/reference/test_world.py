@@ -253,6 +253,7 @@ class TestCalls:
         with launch(["a", "b"]) as world:
             assert world.call("a", roles_plain.add, 2, 3) == 5
             assert world.call("a", roles_plain.name_of, "b") == "b"
+            assert not world.busy
             assert world.wait() == {"a": Returned(None), "b": Returned(None)}
 
     def test_ranks_follow_the_order_of_the_names(self) -> None:
@@ -357,13 +358,15 @@ class TestNothingIsLeft:
     def test_nothing_is_left_after_leaving_without_waiting(self) -> None:
         with launch({"a": roles_plain.wait_for_ever}) as world:
             assert is_running(world.pids["a"])
+            assert world.busy
         assert world.outcomes == {"a": Killed(signal.SIGKILL)}
         assert left_after(set(world.pids.values()), 5) == set()
         assert not world.folder.exists()
 
     def test_nothing_is_left_of_a_world_that_nobody_closes(self) -> None:
-        world: World | None = launch({"a": roles_plain.wait_for_ever})
+        world: World | None = launch(["a"])
         assert world is not None
+        world.call("a", roles_plain.name)  # RPC is up: a role that still starts ends with its folder
         pids, folder = set(world.pids.values()), world.folder
         world = None
         gc.collect()
@@ -552,6 +555,7 @@ class TestDoors:
         with launch(roles(Case(steps=2)), on_progress=fail) as world:
             with pytest.raises(WorldError, match=r"^the world's supervisor failed: progress$"):
                 world.wait()
+            assert set(world.outcomes) == set(world.pids)
             assert left_after(set(world.pids.values()), 5) == set()
 
     def test_a_world_outlives_the_thread_that_launched_it(self) -> None:
