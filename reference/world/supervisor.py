@@ -243,7 +243,7 @@ def _start(joining: Collection[RoleHandle], keys: Collection[str]) -> list[_Key]
 
 def _reason(role: RoleHandle, roles: Collection[RoleHandle], ended: bool) -> str:
     """The reason to give up a role if its state lasts; empty if there is none."""
-    stopped = is_stopped(role.pid) if ended or role.phase is Phase.JOINING else False
+    stopped = (ended or role.phase is Phase.JOINING) and is_stopped(role.pid)
     if stopped:
         hopeless = ended and all(other.phase in WAITING or is_stopped(other.pid) for other in roles)
         return "was stopped, while all others had ended or waited" if hopeless else ""
