@@ -38,6 +38,7 @@ def stacks(outcome: Outcome) -> str:
     return outcome.stacks
 
 
+@pytest.mark.usefixtures("forkserver")
 def test_a_world_that_is_short_of_threads_ends() -> None:
     """How each role ends is chance: if it can make no thread, torch raises, aborts or is stuck."""
     roles = dict.fromkeys("ab", roles_plain.nothing)
