@@ -159,6 +159,13 @@ class TestMissing:
                 assert of(ended, role).seconds < LIMIT + LATE
             assert not any(world.call(role, roles.is_up) for role in others)
 
+    def test_a_role_that_was_told_why_does_not_wait_for_a_stopped_first_role(self) -> None:
+        with idle() as world:
+            os.kill(world.pids["a"], signal.SIGSTOP)
+            ended = world.run({"b": partial(roles.end, LIMIT), "c": partial(roles.end_after_news, 8 * LIMIT)})
+        assert lost(ended, "c").startswith("b's shutdown timed out after 1 s: a does not answer within ")
+        assert of(ended, "c").seconds < AT_ONCE
+
     @pytest.mark.parametrize("missing", ["a", "b"])
     def test_a_role_that_never_comes_is_named_with_its_place(self, missing: str) -> None:
         """When it comes after all, it hears at once that it was given up, and RPC starts again in all of them."""
@@ -254,6 +261,12 @@ class TestRanks:
             )
         for role in sorted({"a", "b", "c"} - {dead}):
             assert lost(ended, role).startswith(f"{dead} is gone: ")
+
+    def test_the_others_hear_that_the_first_rank_has_failed_although_it_still_runs(self) -> None:
+        with idle("ab") as world:
+            ended = world.run({"a": partial(roles.play, "nobody"), "b": partial(roles.play, timeout=8 * LIMIT)})
+        assert "nobody" in of(ended, "a").text
+        assert lost(ended, "b") == "a ended by RuntimeError"
 
     def test_a_loss_after_all_are_ready_does_not_count(self) -> None:
         barrier = ShutdownBarrier("ab")
