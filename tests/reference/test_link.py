@@ -10,6 +10,7 @@ import signal
 import struct
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from multiprocessing import Pipe
 from typing import Any
@@ -221,8 +222,20 @@ def test_a_view_brings_its_own_elements_only(requires_grad: bool) -> None:
 
 
 def test_a_lazily_negated_tensor_round_trips() -> None:
-    imaginary = torch.tensor([1 + 2j]).conj().imag
-    assert link.loads(link.dumps(imaginary)).tolist() == [-2.0]
+    conjugate = torch.tensor([1 + 2j]).conj()
+    assert link.loads(link.dumps(conjugate)).tolist() == [1 - 2j]
+    assert link.loads(link.dumps(conjugate.imag)).tolist() == [-2.0]
+
+
+@pytest.mark.filterwarnings("ignore:.* deprecated")
+@pytest.mark.parametrize(
+    "changed",
+    [torch.Tensor.to_sparse, partial(torch.quantize_per_tensor, scale=0.5, zero_point=1, dtype=torch.qint8)],
+    ids=["sparse", "quantized"],
+)
+def test_a_tensor_that_numpy_cannot_hold_round_trips(changed: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    tensor = changed(torch.eye(2))
+    assert str(link.loads(link.dumps(tensor))) == str(tensor)
 
 
 def test_parameters_stay_parameters() -> None:
