@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 import time
 from functools import partial
@@ -72,6 +74,12 @@ def test_a_hold_that_lets_other_threads_run_is_no_effect(monkeypatch: pytest.Mon
     assert held(0.05) == "effective"
     monkeypatch.setattr(hold, "hold_gil", time.sleep)
     assert held(0.5) == "failed"
+
+
+def test_a_hold_that_fails_does_not_keep_its_process() -> None:
+    program = "from faults.inject.process.hold import hold; hold(float('nan'), print)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False)
+    assert done.stderr.splitlines()[-1] == "ValueError: cannot convert float NaN to integer"
 
 
 def test_no_signal_shortens_a_hold() -> None:
