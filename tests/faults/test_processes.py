@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -192,6 +193,11 @@ class TestCannotFire:
                 ended.wait(10)
             self.start(tmp_path, pid=ended.pid)
             assert self.fire(tmp_path) == f"b, process {ended.pid}, has ended already"
+
+    def test_a_guardian_that_ends_at_once_cannot_pause(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.start(tmp_path)
+        monkeypatch.setattr(sys, "executable", "true")
+        assert self.fire(tmp_path, "Pause role=b at=up@a seconds=1").startswith("the guardian did not say 'ready' ")
 
     def test_a_process_that_reuses_an_id_is_not_hit(self, tmp_path: Path) -> None:
         """The process started after the ledger did."""
