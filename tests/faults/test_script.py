@@ -89,6 +89,12 @@ def test_the_commands_end_is_recorded(text: str, verdict: str, end: str, tmp_pat
     assert python(text, tmp_path, deadline=2) == (verdict, end, [])
 
 
+def test_a_program_without_a_fault_may_run_beyond_the_patience(tmp_path: Path) -> None:
+    """It is killed only when a failure would come too late, too."""
+    found, _ = run_script([sys.executable, "-c", ""], Plan(), tmp_path, patience=0.001)
+    assert found.ends[COMMAND].text == "returned"
+
+
 @pytest.mark.cold
 @pytest.mark.long
 def test_processes_that_a_script_leaves_are_found_and_ended(tmp_path: Path) -> None:
