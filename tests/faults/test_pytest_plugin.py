@@ -12,6 +12,7 @@ from faults.inject import messages
 from faults.inject.network import network
 from faults.plan import Plan
 from faults.plan.kinds import NAMES
+from faults.testing.settings import traces
 from tests.support.suite_runs import ROOT, Run, installed, part, suites
 
 
@@ -152,6 +153,16 @@ def test_impossible_options_are_refused_in_one_line(run: Run, arguments: list[st
     result = run("plain", *arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([message])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [([], False), (["--faults-leaks-trace"], True), (["-o", "faults_leaks_trace=true"], True)],
+)
+def test_worlds_trace_their_leaks_by_an_option_or_a_setting(
+    arguments: list[str], wanted: bool, pytester: pytest.Pytester
+) -> None:
+    assert traces(pytester.parseconfig("-p", "faults.pytest_plugin", *arguments)) is wanted
 
 
 def test_a_test_that_asks_for_something_impossible_fails_in_one_line(run: Run) -> None:
