@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
+from _pytest.terminal import TerminalReporter
 
 from faults.plan import Plan, PlanError
 from faults.plan.kinds import NAMES
 from faults.testing.active_plan import UNUSED
+from faults.testing.plan_check import Tally
 from faults.testing.plan_marks import of_option, wanted
 from tests.support.suite_runs import Run, endings, suites
 
@@ -95,6 +98,21 @@ def test_a_mark_alone_puts_its_plan_to_work_or_fails_its_test(run: Run, kind: st
 def test_every_ending_is_that_of_a_test(run: Run) -> None:
     result = run("hurting", "--collect-only", "-q")
     assert set(ENDINGS) <= {line.rpartition("::test_")[2] for line in result.outlines}
+
+
+@pytest.mark.parametrize(
+    ("account", "said"), [(None, []), ({"worked": True, "fired": []}, ["1 test ran under a plan"])]
+)
+def test_the_tests_with_marks_of_xdists_workers_are_counted(
+    account: Any, said: list[str], pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The controller gets reports only: it collects no test."""
+    config = pytester.parseconfig("-p", "faults.pytest_plugin")
+    report = pytest.TestReport("test", ("", 0, ""), {}, "passed", None, "call", faults_plan=account)
+    tally = Tally(config, None)
+    tally.pytest_runtest_logreport(report)
+    tally.pytest_terminal_summary(TerminalReporter(config))
+    assert re.findall(r"faults: (.* under a plan)", capsys.readouterr().out) == said
 
 
 @pytest.mark.long
