@@ -229,6 +229,12 @@ def test_a_file_that_cannot_be_written_is_refused(
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "folder"]
 
 
+@pytest.mark.usefixtures("no_process")
+def test_a_folder_that_takes_no_file_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    line = one_line(["run", "rpc_basics", "--save", "/proc/trace"], capsys)
+    assert line == "cannot write /proc/trace: No such file or directory"
+
+
 def test_a_full_disk_is_reported_in_one_line(
     world: FakeWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
