@@ -179,11 +179,12 @@ def losses_named() -> Iterator[None]:
     except RuntimeError as error:
         if type(error) is not RuntimeError:  # no RPC failed; other errors name the dead peer themselves
             raise
+        seconds = 2 * NEWS_SECONDS
         try:
             # A rank that tells of a death leaves then, and may be gone before it is asked.
-            reason = here().reason or rpc.rpc_sync(first, reason_of_failure, timeout=2 * NEWS_SECONDS)
+            reason = here().reason or rpc.rpc_sync(first, reason_of_failure, timeout=seconds)
         except RuntimeError as failed:
-            reason = _trouble(first, failed, 2 * NEWS_SECONDS)
+            reason = _trouble(first, failed, seconds)
         if own == first:
             # These calls come after the answers to waiting ranks, which must be sent before this process ends.
             _inform(reason or f"{own} ended by {type(error).__name__}", NEWS_SECONDS)
