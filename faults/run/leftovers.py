@@ -114,7 +114,7 @@ def adopting() -> Iterator[Callable[..., list[str]]]:
     Linux only; elsewhere none is found. Processes that are started here have to lead a session of their own, as roles
     and scripts do: a child within this process's own session does not count.
     """
-    before, was = _children(), ctypes.c_int(0)
+    before, was = _children(), ctypes.c_int()
     _prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(was))
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     try:

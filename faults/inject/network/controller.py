@@ -303,7 +303,7 @@ def ask(folder: Path, number: int, fault: Fault) -> None:
 @contextmanager
 def _short(folder: Path) -> Iterator[str]:
     """Yield a path of the socket that fits into the 107 bytes of an address, even if the folder's own path does not."""
-    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+    descriptor = os.open(folder, os.O_PATH)
     try:
         yield f"/proc/self/fd/{descriptor}/{_SOCKET}"
     finally:
