@@ -21,7 +21,7 @@ import torch
 
 from faults.ledger import ledger
 from faults.plan import Plan
-from faults.run.runs import scope
+from faults.run.runs import prepared, scope
 from reference.outcome import Killed, Overdue, RoleFailed
 from reference.world import World, launch
 from tests.support import roles_shop as shop
@@ -281,6 +281,9 @@ def ends(folder: Path) -> dict[str, tuple[str, str]]:
 
 
 class TestLedger:
+    def test_a_process_that_ends_records_calls_whose_callbacks_have_not_run(self, world: World, tmp_path: Path) -> None:
+        assert world.call("a", shop.ends_when_settled, str(prepared(Plan(), tmp_path)), "b") == ["ok"]
+
     @pytest.mark.parametrize(
         ("kind", "text"),
         [

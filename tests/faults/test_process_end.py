@@ -120,3 +120,19 @@ process_end.watch(Path(sys.argv[1]))
 def test_the_ends_of_calls_are_recorded_before_the_process_ends(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", ROLE, str(tmp_path)], timeout=60, check=True)
     assert [each.event for each in ledger.read(tmp_path).events] == ["start", "ok", "exit"]
+
+
+# As consoles and pytest do.
+STORES = """
+def store():
+    try:
+        raise ValueError
+    except ValueError as error:
+        sys.last_value = error
+store()
+"""
+
+
+def test_an_error_that_the_program_has_caught_and_stored_does_not_end_it(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", ROLE + STORES, str(tmp_path)], timeout=60, check=True)
+    assert [each.event for each in ledger.read(tmp_path).events] == ["start", "ok", "exit"]

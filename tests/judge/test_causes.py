@@ -38,6 +38,7 @@ MET = "met in call shop:pay#1 of a to b, which meets no fault"
         ([], "meets no fault"),
         ([INVOKE, fail()], f"met in call shop:pay#1 of a to b, which fault 1 hit: {DROP}"),
         ([fail()], MET),
+        ([fail(to="a")], "met in call shop:pay#1 of a to a, which meets no fault"),  # it does not lead to itself
         ([fail(links=[{"types": ["Lost"], "text": "no"}])], MET),  # another object, such as of a callee
         ([fail(links=[{"types": ["Odd"], "identity": "Lost.no"}])], MET),  # the same one
         ([event("b", "invoke", 1.0, **PAY, faults=[0]), fail()], MET),

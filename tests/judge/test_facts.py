@@ -64,6 +64,7 @@ def test_an_end_has_its_moment(events: list[Event], known: dict[str, Any], time:
 class TestLives:
     def ends(self, *events: Event, **known: Any) -> list[tuple[int, int, str]]:
         lives = Facts(script(CRASH, *events, cut="b", **known)).lives
+        assert all(each.end.process == each.process for each in lives)
         return [(each.number, each.process, each.end.kind) for each in lives if each.role == "b"]
 
     def test_a_role_that_is_started_again_has_another_life(self) -> None:

@@ -55,8 +55,8 @@ def line(name: str) -> str:
 
 
 def trace(role: str) -> None:
-    """Trace every role but one."""
-    if role != "untraced":
+    """Trace every role but those whose names say otherwise."""
+    if not role.startswith("untraced"):
         leaks.trace()
 
 
@@ -98,7 +98,7 @@ def report_beside_a_variable(peer: str) -> leaks.Report:
 def keep(owner: str, other: str) -> None:
     """Keep an RRef in a global here, and another fork of it at another role."""
     kept.append(rpc.remote(owner, batch))  # kept
-    rpc.rpc_sync(other, show, args=(kept[0],))
+    rpc.rpc_sync(other, show, args=(kept[0],))  # passed on
 
 
 def keep_three(owner: str) -> None:

@@ -11,17 +11,21 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
+from torch.distributed.rpc import api
 from torch.distributed.rpc.internal import _InternalRPCPickler
 from torch.futures import Future
 
 from faults import hook
 from faults.inject.call import delivery
 from faults.inject.call.order_gate import OrderGate
+from faults.ledger import read
 from reference.trace.progress import log_step
 from tests.support.answers import Answer, answer
 
@@ -74,6 +78,31 @@ def await_ends() -> None:
             return
         assert time.monotonic() < due, events
         threading.Event().wait(0.002)
+
+
+def ends_when_settled(folder: str, to: str) -> list[str]:
+    """Make one call under a plan. Return the ends that are recorded after `settle`, before the call's own callback."""
+    sender, settled, ends = "_invoke_rpc_python_udf", threading.Event(), list[str]()
+    original = vars(api)[sender]
+
+    def settle(_: object) -> None:
+        callee = delivery.CalleeState.open
+        assert callee is not None
+        callee.settle()
+        ends.extend(each.event for each in read(Path(folder)).of("ok", "fail", "info"))
+        settled.set()
+
+    def send(*arguments: Any) -> Any:
+        future = original(*arguments)
+        future.add_done_callback(settle)
+        return future
+
+    with patch.object(api, sender, send):
+        activate(folder, "a")
+        rpc.rpc_sync(to, function, args=(1,))
+        assert settled.wait(10)
+        deactivate()
+    return ends
 
 
 def deactivate() -> None:

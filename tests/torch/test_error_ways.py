@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch.distributed.rpc as rpc
+from torch.distributed.rpc.internal import RemoteException
 from torch.futures import Future
 from torch.multiprocessing.spawn import spawn
 
@@ -85,6 +86,15 @@ def test_over_rpc_only_a_text_is_left_but_the_callees_class_can_be_noted(world: 
     """The mark goes with the object, which stays at the callee."""
     kept = way == "to_here" or (way != "then" and name in ("ValueError", "TypeError"))
     assert world.call("a", arrived, way, name) == ((name if kept else "RuntimeError", True, False), name)
+
+
+def test_a_class_is_forgotten_when_nobody_notes_any_more() -> None:
+    """A later error may have the same text."""
+    undo, error = callee_errors.install(), RuntimeError("no sale")
+    assert RemoteException("no sale", KeyError).exception_type is KeyError
+    assert callee_errors.raised_there(error) is KeyError
+    undo()
+    assert callee_errors.raised_there(error) is None
 
 
 @pytest.mark.parametrize("name", KINDS)
