@@ -83,24 +83,26 @@ def test_what_is_the_same_program_is_not_drawn(tmp_path: Path) -> None:
 TESTS = ["tests/test_a.py::test_far", "tests/test_b.py::test_near", "tests/test_b.py::test_slow", "(no test)"]
 
 
-def record(hits: list[list[int]]) -> Record:
+def record(hits: list[list[int]], file: str = "c.py") -> Record:
     """The record of tests that hit lines 1, 3 and 5 of a file."""
-    return Record("sources", [("a.py", 1), ("a.py", 3), ("a.py", 5)], TESTS[: len(hits)], np.array(hits, bool))
+    return Record("sources", [(file, 1), (file, 3), (file, 5)], TESTS[: len(hits)], np.array(hits, bool))
 
 
 def test_the_shortest_tests_of_a_statement_come_first_and_more_of_near_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reaching, "distance", lambda tests, _: 2 if "a" in tests[0] else 1)
     seconds = {"tests/test_b.py": {TESTS[2]: 10.0, "tests/test_b.py": 1.0}}
     monkeypatch.setattr(reaching, "recorded", lambda: seconds)
-    measured = record([[1, 1, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]])
-    reach = partial(nearest, measured, seconds=seconds_of(TESTS))
+    hits = [[1, 1, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]]
+    reach = partial(nearest, record(hits), seconds=seconds_of(TESTS))
     far, near, slow, _ = TESTS
-    assert reach([("a.py", 4)], most=60) == (far, near, slow), "line 4 belongs to the statement of line 3"
-    assert reach([("a.py", 3)], most=5) == (far, near)
-    assert reach([("a.py", 3)], most=0.01) == (near,), "one test runs in any case"
-    assert reach([("a.py", 1), ("not measured.py", 1)], most=60) == (far,)
-    assert reach([("a.py", 5)], most=60) == (far, near, slow), "an import executes it"
-    assert nearest(record([[0, 0, 0]]), [("a.py", 3)], seconds_of(TESTS), 60) == (far,), "the tests of its name"
+    assert reach([("c.py", 4)], most=60) == (far, near, slow), "line 4 belongs to the statement of line 3"
+    assert reach([("c.py", 3)], most=5) == (far, near)
+    assert reach([("c.py", 3)], most=0.01) == (near,), "one test runs in any case"
+    assert reach([("c.py", 1), ("not measured.py", 1)], most=60) == (far,)
+    assert reach([("c.py", 5)], most=60) == (far, near, slow), "an import executes it"
+    named = partial(nearest, seconds=seconds_of(TESTS), most=0.01)
+    assert named(record(hits, "a.py"), [("a.py", 3)]) == (far,), "the file of its name is the nearest"
+    assert named(record([[0, 0, 0]], "a.py"), [("a.py", 3)]) == (far,), "nothing of it is measured"
 
 
 def tried(name: str, verdict: str, *failed: str, line: int = 1, room: str = "reference/rpc") -> Tried:
