@@ -20,9 +20,7 @@ class Idle:
     """A world of idle roles with all attributes of `World`. The world itself is replaced when one of its roles is
     lost. ``trace``: the roles trace their RRefs and autograd contexts."""
 
-    def __init__(
-        self, roles: Sequence[str], folder: Callable[[], Path], *, trace: bool = False, **arguments: Any
-    ) -> None:
+    def __init__(self, roles: Sequence[str], folder: Callable[[], Path], *, trace: bool, **arguments: Any) -> None:
         self.roles, self._trace = tuple(roles), trace
         if trace:
             arguments = merge_launch_arguments(arguments, {"before": partial(start_names, None)})
