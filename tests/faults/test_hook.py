@@ -147,9 +147,10 @@ def test_an_error_that_ends_only_a_thread_is_recorded_and_told_as_before(
         thread = threading.Thread(target=_raise, args=(error,), name="reader")
         thread.start()
         thread.join(10)
+    threading.excepthook(threading.ExceptHookArgs((OSError, None, None, None)))  # Python allows it: no error to record
     hook.remove()
     assert threading.excepthook is before
-    assert told == [KeyError, SystemExit]
+    assert told == [KeyError, SystemExit, OSError]
     [event] = ledger.read(tmp_path).of("thread")
     assert event.details["name"] == "reader"
     assert event.details["error"] == "KeyError: 'no sale'"
