@@ -63,6 +63,14 @@ def test_each_kind_hits_its_fetch_and_no_other(world: World, tmp_path: Path) -> 
     assert ends == ["ok", "ok", "ok", "fail", "fail", "ok", "ok", "info", "info", "ok"]
 
 
+def test_a_fetch_that_is_lost_while_an_earlier_answer_is_handled_is_indefinite(world: World, tmp_path: Path) -> None:
+    """The error that the callee answered earlier is only its context."""
+    plan = f"Drop site={TO_HERE} role=a nth=1 side=request"
+    assert LATE in played(world, tmp_path, plan, engine.fetch_while_refused, "b", TIMEOUT).text
+    ends = ledger.read(tmp_path).of("fail", "info")
+    assert [each.event for each in ends if each.details["site"] == TO_HERE] == ["info"]
+
+
 def test_only_a_fetch_that_sends_something_counts(world: World, tmp_path: Path) -> None:
     """Its owner's own fetch does not. A builtin's RRef, and a value that is an error, are fetched as without a plan."""
     plan = f"Delay site={TO_HERE} role=a nth=9 side=request seconds=0.1"

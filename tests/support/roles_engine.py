@@ -43,6 +43,16 @@ def fetch_in_other_ways(to: str) -> list[Any]:
     return [own.to_here(), ready.to_here(timeout=5).tolist(), ready.to_here(5.0).tolist(), failed.error]
 
 
+def fetch_while_refused(to: str, timeout: float) -> Answer:
+    """Fetch a value with this timeout while an error that the callee has answered is handled."""
+    rref = rpc.remote(to, value)
+    try:
+        rpc.rpc_sync(to, refuse)
+    except ValueError:
+        return answer(lambda: rref.to_here(timeout))
+    raise AssertionError
+
+
 def is_torchs_own() -> tuple[bool, bool]:
     """Whether the fetch, and the unpickling of messages, are those of torch."""
     return not isinstance(vars(PyRRef)["to_here"], FunctionType), "deserialize" not in vars(_internal_rpc_pickler)
