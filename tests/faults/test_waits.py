@@ -25,6 +25,7 @@ from tests.support.script_runs import SCRIPTS
 LIBRARY = 'File "/usr/lib/python3.11/threading.py", line 327 in wait'
 OWN = 'File "shop.py", line 7 in pay'
 INSTALLED = 'File "/usr/lib/python3.11/site-packages/shop/__main__.py", line 3 in run'
+OURS = f'File "{Path(faults.__file__).parent}/hook.py", line 9 in _shutdown'
 NEIGHBOUR = f'File "{Path(faults.__file__).parent}-of-shops/shop.py", line 5 in sell'
 TORCH = 'File "/venv/site-packages/torch/distributed/rpc/api.py", line 799 in rpc_sync'
 
@@ -33,7 +34,7 @@ TORCH = 'File "/venv/site-packages/torch/distributed/rpc/api.py", line 799 in rp
     ("text", "wanted"),
     [
         (
-            f"Current thread 0x1 (most recent call first):\n  {TORCH}\n  {OWN}\n",
+            f"Current thread 0x1 (most recent call first):\n  {TORCH}\n  {OURS}\n  {OWN}\n",
             "shop.py:7 in pay",
         ),
         (
