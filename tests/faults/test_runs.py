@@ -168,6 +168,7 @@ def test_nothing_is_recorded_unless_something_is_planned_or_it_is_asked_for(tmp_
     subject = plays.subject(plays.careful)
     recorded, judgement = run(subject, Plan(), tmp_path / "recorded", recorded=True)
     assert recorded.timeline.roles == ("shop", "till")
+    assert recorded.start == recorded.timeline.zero  # ends and events have one clock
     assert judgement.verdict == "equal"
     assert bound_of_timeout(subject.timeout) == 2 * (recorded.timeout or 0.0) + 10.0 == 12.0
 

@@ -55,9 +55,10 @@ def test_a_mistake_is_wrong_and_an_error_after_a_loss_is_not(
 ) -> None:
     """A program that finds its own result wrong, in any of its processes, has not ended cleanly."""
     command = [sys.executable, own("strict.py", tmp_path), how]
-    _, judgement = run_script(command, Plan.parse(fault), tmp_path / "run", deadline=60, bound=20)
+    found, judgement = run_script(command, Plan.parse(fault), tmp_path / "run", deadline=60, bound=20)
     assert judgement.verdict == verdict, str(judgement)
     assert said in str(judgement)
+    assert found.start == found.timeline.zero  # ends and events have one clock
 
 
 @pytest.mark.long
