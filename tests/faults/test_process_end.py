@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.judge.facts import how_all_ended
+from faults.judge.facts import Facts, how_all_ended
 from faults.judge.rules import Judgement
 from faults.ledger import ledger
 from faults.ledger.record import COMMAND, Run
@@ -91,6 +91,7 @@ def test_a_process_has_the_status_that_it_really_ended_with(how: str, verdict: s
         ("kill", "shop", GONE),
         ("interrupt", "shop", "was interrupted"),
         ("abort", "shop", GONE),
+        ("outlives", "shop", GONE),  # by `os._exit`, soon after the command
         ("gives-up", "till", "was interrupted"),
         ("twice", "till", RETURNED),
     ],
@@ -101,6 +102,7 @@ def test_programs_may_start_and_end_their_processes_in_many_ways(how: str, role:
     found, judgement = played("launched.py", how, tmp_path)
     assert judgement.verdict == "unchecked", f"{judgement}\n{found.timeline}"
     ended(found, {role: end})
+    assert (Facts(found).last[role].process in found.gone) == (end != RETURNED)
     assert (f"{role} {GONE}, " in str(judgement)) == (end == GONE)
 
 
