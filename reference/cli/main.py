@@ -6,7 +6,6 @@ Exit status 0: success; 1: a run failed or differs from its twin; 2: bad input; 
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -16,6 +15,7 @@ from reference import TUTORIALS
 from reference.cli.options import BadInput, Parser
 from reference.outcome import WorldError
 from reference.system import interrupts
+from reference.system.files import occupy_streams
 from reference.system.text import escape_output, one_line, shown
 from reference.trace.case import CaseError
 
@@ -91,13 +91,7 @@ def _imported(module: str, *others: str) -> ModuleType:
 
 
 def _open_streams() -> None:
-    """Open the null device where a standard stream is closed.
-
-    Otherwise the next file or socket would get that stream's number, and output would be written into it.
-    """
-    while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
-        os.set_inheritable(handle, True)
-    os.close(handle)
+    occupy_streams()
     sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
 

@@ -14,6 +14,16 @@ from pathlib import Path
 LONGEST = 2**26
 
 
+def occupy_streams() -> None:
+    """Open the null device where a standard stream is closed.
+
+    Otherwise the next file or socket would get that stream's number, and output would be written into it.
+    """
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(handle, True)
+    os.close(handle)
+
+
 def content_of(path: Path, longest: int | None = None, *, pipe: bool = False) -> bytes:
     """Read a plain file; with ``pipe`` a pipe or a device, too. ``longest``: the most bytes, by default any number.
 

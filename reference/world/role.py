@@ -92,6 +92,7 @@ def main(config: RoleConfig, pipe: Connection) -> None:
     os.setsid()  # so Ctrl-C reaches only the launcher, and the role can be ended with all processes that it starts
     refused = _isolate(config)  # while this process has only one thread
     die_with_parent()
+    files.occupy_streams()  # otherwise the log would replace what has their numbers
     link = Link(pipe, config.launcher)
     link.send("here")
     outcome = refused or _prepare(config, link) or _play(config, link)

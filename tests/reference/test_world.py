@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from multiprocessing import Pipe, get_context
 from pathlib import Path
 from typing import Any
@@ -476,6 +477,20 @@ class TestLogs:
             assert world.wait() == {"a": Returned(None)}
             assert world.log("a") == "said to 1\nsaid to 2\n"
 
+    @pytest.mark.parametrize("own", [0, 3])
+    def test_a_log_has_everything_if_its_launcher_has_no_standard_streams(self, own: int, tmp_path: Path) -> None:
+        """A daemon's may be closed, and files of its own may have their numbers."""
+        program = (
+            f"import sys; from pathlib import Path; own = [open('/dev/null') for _ in range({own})]\n"
+            "from reference.world import launch; from tests.support import roles_plain\n"
+            "with launch({'a': roles_plain.speak}, folder=Path(sys.argv[1])) as world: world.wait()"
+        )
+        command, closed = [sys.executable, "-c", program, str(tmp_path)], partial(os.closerange, 0, 3)
+        subprocess.run(command, cwd=Path(__file__).parents[2], preexec_fn=closed, timeout=60, check=True)
+        inside = (tmp_path / "a.log").read_text()
+        for text in ("said to stdout", "said to stderr", "said by the process", "said as a warning"):
+            assert text in inside
+
     def test_the_log_of_every_role_outlives_the_world(self) -> None:
         with launch({"a": roles_plain.speak, "b": roles_plain.speak}) as world:
             world.wait()
@@ -594,7 +609,7 @@ class TestProcesses:
     @pytest.mark.parametrize("threads", [1, 2])
     def test_operators_use_as_many_threads_as_asked_for(self, threads: int) -> None:
         with launch({"a": roles_plain.threads}, threads=threads) as world:
-            assert world.wait() == {"a": Returned((threads, "1"))}
+            assert world.wait() == {"a": Returned((threads, ["1"] * 3))}
 
 
 @pytest.mark.parametrize(
