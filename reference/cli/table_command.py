@@ -50,14 +50,13 @@ def draw(
         OSError: the file cannot be written.
         ValueError: the name does not end with one of `SUFFIXES`.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     if not drawable(path):
         raise ValueError(f"{path}: wanted a name that ends with {' or '.join(SUFFIXES)}")
+    # Without `pyplot` no window is opened, whatever the user's settings say.
     figure = Figure(figsize=(6, 4), layout="constrained")
-    FigureCanvasAgg(figure)  # opens no window, whatever the user's settings say
     axes = figure.add_subplot()
     for name, points in lines.items():
         axes.plot([a for a, _ in points], [b for _, b in points], marker="o", label=name)
