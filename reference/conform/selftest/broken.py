@@ -74,8 +74,8 @@ def early(tensors: Tensors) -> Tensors:
     found = dict(tensors)
     for name in tensors:
         if "/parameter/" in name:
-            step, own = int(name[:4]), name.split("/", 2)[2]
-            found[name] = tensors[f"{step - 1:04d}/parameter/{own}" if step else f"initial/{own}"]
+            step, own = name.split("/parameter/")
+            found[name] = tensors[f"{int(step) - 1:04d}/parameter/{own}" if int(step) else f"initial/{own}"]
     return found
 
 
