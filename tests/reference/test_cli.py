@@ -551,10 +551,14 @@ def test_one_bad_row_fails_verify_and_an_unknown_one_gives_3_if_no_other_is_bad(
     verdicts: list[str], status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     left = iter(verdicts)
-    monkeypatch.setattr(verify_command, "verify", lambda case, on_progress: Row(case, 2, 1.0, "", next(left)))
+    why = ("one\ntwo",)
+    monkeypatch.setattr(verify_command, "verify", lambda case, on_progress: Row(case, 2, 1.0, "", next(left), why))
     monkeypatch.setitem(reference.verify.verify.CASES, "parameter_server", ({}, {}))
     assert main(["verify", "parameter_server"]) == status
-    assert [row[-1] for row in rows(capsys.readouterr().out)] == verdicts
+    out = capsys.readouterr().out
+    assert [row[-1] for row in rows(out)] == verdicts
+    # The explanations follow the table, each in one line.
+    assert out.endswith("┘\n" + "parameter_server\n  one\\ntwo\n" * 2)
 
 
 @pytest.mark.parametrize(

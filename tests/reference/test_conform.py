@@ -352,11 +352,19 @@ def test_ctrl_c_ends_the_command_and_the_judge_says_what_is_missing(suite: Suite
 
 
 def test_help_of_each_command_is_shown(capfd: pytest.CaptureFixture[str]) -> None:
-    for name in ("export", "run", "judge", "selftest"):
+    told = {
+        "export": "Write the suite of cases to a folder.",
+        "run": "Run an implementation on a suite.",
+        "judge": "Judge the results of `conform run`.",
+        "selftest": "Judge broken implementations.",
+    }
+    for name, what in told.items():
         with pytest.raises(SystemExit) as ended:
             main(["conform", name, "--help"])
         assert ended.value.code == 0
-        assert f"usage: python -m reference conform {name}" in capfd.readouterr().out
+        shown = capfd.readouterr().out
+        assert f"usage: python -m reference conform {name}" in shown
+        assert f"\n\n{what}\n\n" in shown
 
 
 def test_results_whose_folder_is_gone_are_refused(

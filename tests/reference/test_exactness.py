@@ -321,3 +321,9 @@ def test_bags_count_how_often_a_row_comes() -> None:
         torch.nn.functional.embedding_bag(bags[:, :1], weight, mode="sum")
     with ExactnessProof(), pytest.raises(NotExact, match=r"^step 0: _embedding_bag of"):
         torch.nn.functional.embedding_bag(bags, weight, mode="sum")
+
+
+@pytest.mark.parametrize("how", [{"mode": "mean"}, {"mode": "sum", "per_sample_weights": tensor(3.0).view(1, 1)}])
+def test_bags_that_are_no_plain_sums_are_refused(how: dict[str, Any]) -> None:
+    with ExactnessProof(), pytest.raises(NotExact, match="no proof for bags other than plain sums"):
+        torch.nn.functional.embedding_bag(torch.tensor([[0]]), tensor(2.0).view(1, 1), **how)

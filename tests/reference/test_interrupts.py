@@ -158,6 +158,14 @@ def test_a_command_without_standard_streams_writes_to_no_file_of_its_own(tmp_pat
     assert (tmp_path / "kept").read_text() == ""
 
 
+@pytest.mark.parametrize("closed", [1, 2])
+def test_a_command_without_one_standard_stream_may_use_it(closed: int, tmp_path: Path) -> None:
+    main = "sys.stdout.write('text'); sys.stderr.write('text')"
+    done = command(tmp_path, main, capture_output=True, preexec_fn=partial(os.close, closed))
+    assert done.returncode == 0
+    assert done.stdout + done.stderr == b"text"
+
+
 # Commands that are interrupted before they have begun.
 
 # At the first import of a command, wait for a signal; go on if standard input is closed.

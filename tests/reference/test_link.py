@@ -263,3 +263,14 @@ def test_a_role_whose_launcher_has_ended_dies_at_once(monkeypatch: pytest.Monkey
     with ours, theirs:
         Link(ours, launcher.pid)
     assert killed == [(0, signal.SIGKILL)]
+
+
+def test_a_role_whose_launcher_closes_the_pipe_dies_with_its_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def end(group: int, number: int) -> None:
+        raise SystemExit(f"signal {number} to group {group}")
+
+    monkeypatch.setattr(os, "killpg", end)
+    ours, theirs = Pipe()
+    theirs.close()
+    with ours, pytest.raises(SystemExit, match=r"^signal 9 to group 0$"):
+        Link(ours, os.getpid())._listen()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -145,6 +146,21 @@ def test_a_server_that_never_comes_ends_its_workers_wait() -> None:
     outcome = end_of("worker1", {**roles(case), "ps": sleep}, limit=15)
     assert isinstance(outcome, Raised)
     assert "no parameter server on this role after 1.0 s" in outcome.message
+
+
+def answer_no_pull(case: Case) -> None:
+    """Runs on ps: its server is there, and busy for ever."""
+    server = ParameterServer(case)
+    with server.lock:
+        parameter_server.global_ps_rref.set_result(RRef(server))
+        sleep()
+
+
+def test_a_server_that_answers_no_pull_ends_its_workers_wait() -> None:
+    case = Case(timeout=3)
+    outcome = end_of("worker1", {**roles(case), "ps": partial(answer_no_pull, case)}, limit=15)
+    assert isinstance(outcome, Raised)
+    assert "timeout (3000 ms)" in outcome.message
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")

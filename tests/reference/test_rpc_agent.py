@@ -69,3 +69,8 @@ def test_loopback_addresses_are_recognised(address: str, wanted: bool) -> None:
 def test_a_name_that_no_network_has_is_on_no_interface(master: str) -> None:
     """The codec's error does not come through."""
     assert interface_towards(master) is None
+
+
+def test_an_address_that_this_machine_may_not_reach_tells_nothing() -> None:
+    """The kernel lets no ordinary socket talk to all machines."""
+    assert interface_towards("255.255.255.255") is None

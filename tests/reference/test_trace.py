@@ -25,7 +25,7 @@ import reference.trace.trace
 from reference import TUTORIALS
 from reference.parameter_server import Case as ServerCase
 from reference.rpc_basics import Case as BasicsCase
-from reference.trace import Case, CaseError, Comparison, Recorder, Trace, TraceError, compare
+from reference.trace import Case, CaseError, Comparison, Recorder, Trace, TraceError, check_comparable, compare
 from reference.trace.names import misnamed
 from reference.trace.trace import DIMENSIONS, ELEMENTS, unreadable
 from tests.support.disk import files_of
@@ -223,6 +223,14 @@ def test_compare_refuses_nan(dtype: torch.dtype) -> None:
     good, bad = trace_of(1.0, 2.0, dtype=dtype), trace_of(1.0, float("nan"), dtype=dtype)
     for left, right in ((good, bad), (bad, good), (bad, bad)):
         assert refusal(left, right) == "0000/x: holds NaN"
+
+
+def test_compare_refuses_complex_numbers() -> None:
+    """They are refused on either side, although dtypes may differ: a trace has none, but a caller's mapping may."""
+    real, other = {"x": torch.ones(1)}, {"x": torch.ones(1, dtype=torch.complex64)}
+    for left, right in ((real, other), (other, real)):
+        with pytest.raises(TraceError, match=r"^x: not a plain tensor of real numbers"):
+            check_comparable(left, right, same_dtype=False)
 
 
 # save and load

@@ -232,8 +232,9 @@ def draw() -> tuple[float, float, int]:
     return torch.rand(1).item(), random.random(), int(numpy.random.randint(2**31))
 
 
-def threads() -> tuple[int, str]:
-    return torch.get_num_threads(), os.environ["OMP_NUM_THREADS"]
+def threads() -> tuple[int, list[str | None]]:
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    return torch.get_num_threads(), [os.environ.get(name) for name in names]
 
 
 def listening_addresses() -> list[str]:
