@@ -477,6 +477,8 @@ class TestLogs:
             assert world.wait() == {"a": Returned(None)}
             assert world.log("a") == "said to 1\nsaid to 2\n"
 
+    @pytest.mark.long
+    @pytest.mark.cold
     @pytest.mark.parametrize("own", [0, 3])
     def test_a_log_has_everything_if_its_launcher_has_no_standard_streams(self, own: int, tmp_path: Path) -> None:
         """A daemon's may be closed, and files of its own may have their numbers."""
