@@ -389,6 +389,14 @@ class TestNeedless:
     def test_a_fault_that_loses_something_may_make_it_fail(self, plan: str) -> None:
         assert check("needed", script(plan, crashed(), LOST, status=1, cut="b")).holds is True
 
+    def test_a_message_that_may_be_lost_without_evidence_makes_it_unknown(self) -> None:
+        for message, holds in (
+            ("Drop message=SCRIPT_REMOTE_CALL times=1", None),
+            ("Delay message=PYTHON_CALL seconds=1", False),
+        ):
+            run = world(f"Pause role=b at=up@b seconds=1; {message}", fired(), LOST)
+            assert check("needed", run).holds is holds
+
     def test_success_is_never_needless(self) -> None:
         assert verdict(script(DELAY, fired(), LOST, trace="equal")) == "equal"
 
