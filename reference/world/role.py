@@ -23,7 +23,7 @@ import torch
 import torch.distributed.rpc as rpc
 
 from reference.outcome import Exited, Outcome, Raised, Returned, WorldError
-from reference.system import files, interrupts, network_namespace
+from reference.system import files, network_namespace
 from reference.trace.progress import StepHandler
 from reference.training.rng import seed_for
 from reference.world.link import Link, Phase, die_with_parent, first_frame, loads, parts, raised
@@ -87,8 +87,6 @@ def main(config: RoleConfig, pipe: Connection) -> None:
     """Run one role: the target of its process, which ends with a status that tells whether the role returned."""
     _begun.append(True)  # from now on the role reports its own end
     signal.signal(signal.SIGINT, signal.default_int_handler)  # the forkserver ignores it
-    # The forkserver starts with these blocked, so a role, and every process that it starts, would never receive them.
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupts.SIGNALS)
     os.setsid()  # so Ctrl-C reaches only the launcher, and the role can be ended with all processes that it starts
     refused = _isolate(config)  # while this process has only one thread
     die_with_parent()
@@ -205,16 +203,19 @@ def _work(work: bytes) -> Outcome:
         return outcome
 
 
-def _let_go(error: BaseException | None) -> None:
-    """Forget the frames of work that failed.
+def _let_go(error: BaseException) -> None:
+    """Forget the frames of work that failed, and those of each cause and of each error during which one was raised.
 
     A future of torch keeps its exception, the exception keeps its frames, and often a frame keeps the future. The
     garbage collector does not see this cycle. It would keep everything that the work held, such as RRefs, and so
     objects on other roles.
     """
-    while error is not None:
-        error.__traceback__ = None
-        error = error.__cause__ or error.__context__
+    errors: list[BaseException | None] = [error]
+    while errors:
+        each = errors.pop()
+        if each is not None and each.__traceback__ is not None:  # an error may be its own cause
+            each.__traceback__ = None
+            errors += (each.__cause__, each.__context__)
 
 
 def _open_log(config: RoleConfig) -> None:

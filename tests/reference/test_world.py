@@ -276,6 +276,17 @@ class TestCalls:
             assert isinstance(caught.value.outcome, Raised)
             assert world.call("a", roles_plain.add, 1, 1) == 2
 
+    def test_a_call_that_fails_holds_nothing_on(self) -> None:
+        """torch's futures keep their errors, and these what their frames hold."""
+        with launch(["a"]) as world:
+            with pytest.raises(RoleFailed, match="Unlucky: both"):
+                world.call("a", roles_plain.fail_by_two_futures)
+            assert world.call("a", roles_plain.held) == 0
+
+    def test_an_error_that_is_its_own_cause_is_told(self) -> None:
+        with launch(["a"], deadline=20) as world, pytest.raises(RoleFailed, match=r"^a raised .*Unlucky: today$"):
+            world.call("a", roles_plain.fail_by_itself)
+
     def test_a_call_that_misses_its_deadline_ends_its_role(self) -> None:
         with launch(["a", "b"], deadline=15) as world:
             with pytest.raises(RoleFailed, match=r"^a was overdue$") as caught:
@@ -591,6 +602,11 @@ class TestProcesses:
             world.call("a", roles_plain.name)  # RPC is up, so that the rendezvous is there
             assert (world.folder / "rendezvous").exists()
             assert world.folder.stat().st_mode & 0o077 == 0
+
+    def test_a_role_has_no_signal_blocked(self) -> None:
+        """Processes that it starts would never receive it."""
+        with launch(["a"]) as world:
+            assert world.call("a", signal.pthread_sigmask, signal.SIG_BLOCK, ()) == set()
 
     def test_nothing_listens_beyond_loopback(self) -> None:
         with launch(["a", "b"]) as world:

@@ -10,10 +10,11 @@ import subprocess
 import sys
 import threading
 import warnings
+import weakref
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.distributed.rpc as rpc
@@ -57,6 +58,43 @@ class Unlucky(Exception):
 
 def unlucky() -> None:
     raise Unlucky("today")
+
+
+class Holding:
+    """What work holds."""
+
+    every: ClassVar[weakref.WeakSet[Holding]] = weakref.WeakSet()
+
+    def __init__(self) -> None:
+        self.every.add(self)
+
+
+def fail_by_two_futures() -> None:
+    """Raise an error of another cause than the error during which it is raised. Both keep this frame, by a future."""
+    _holding = Holding()
+    first, second = torch.futures.Future[Any](), torch.futures.Future[Any]()
+    first.set_exception(Unlucky("first"))
+    second.set_exception(Unlucky("second"))
+    try:
+        first.wait()
+    except Unlucky as error:
+        cause = error
+    try:
+        second.wait()
+    except Unlucky:
+        raise Unlucky("both") from cause
+
+
+def fail_by_itself() -> None:
+    try:
+        unlucky()
+    except Unlucky as error:
+        raise error from error
+
+
+def held() -> int:
+    """How many objects the work of this role still holds."""
+    return len(Holding.every)
 
 
 def exit_3() -> None:
