@@ -79,7 +79,7 @@ class ExactnessProof(TorchDispatchMode):
             return func(*args, **given)  # the storage, and so the terms, stay the same
         self.name, self.writes = form.name, bool(form.writes)
         operands = tensors_of(args)
-        if not operands or (form.rule is None and not any(tensor.is_floating_point() for tensor in operands)):
+        if form.rule is None and not any(tensor.is_floating_point() for tensor in operands):
             result = self._kept(form, args, given, None)  # draws and constants; integers never round
             if operands and any(tensor.is_floating_point() for tensor in tensors_of(result)):
                 raise self.refusal(f"no proof for {form.name}")
