@@ -134,6 +134,14 @@ def test_a_rank_of_torchrun_is_ended_by_sigterm_at_once() -> None:
     assert subprocess.check_output([sys.executable, "-c", text + asked]) == b"True\n"
 
 
+def test_a_command_that_cleans_up_for_long_is_ended_by_a_later_signal() -> None:
+    text = "import signal; from reference.system import interrupts as i; i.TOGETHER = 0.0; i.over();"
+    program = [sys.executable, "-c", f"{text} signal.raise_signal(15)"]
+    done = subprocess.run(program, stderr=subprocess.PIPE, timeout=30, check=False)
+    assert done.returncode == 130
+    assert done.stderr == b"interrupted\n"
+
+
 def command(place: Path, main: str, **how: Any) -> subprocess.CompletedProcess[bytes]:
     """Run a command of this ``main``."""
     (place / "work.py").write_text(f"import os, sys\ndef main(arguments): {main}")
@@ -152,7 +160,7 @@ def test_a_command_that_is_interrupted_in_an_exec_has_its_own_status(tmp_path: P
 
 def test_a_command_without_standard_streams_writes_to_no_file_of_its_own(tmp_path: Path) -> None:
     """``>&- 2>&-`` starts a command so."""
-    main = "file = open('kept', 'w'); print(1); print(2, file=sys.stderr); os.write(1, b'text'); os.write(2, b'text')"
+    main = "file = open('kept', 'w'); print(1); sys.stderr.write('2'); os.write(1, b'text'); os.write(2, b'text')"
     done = command(tmp_path, main, cwd=tmp_path, preexec_fn=partial(os.closerange, 0, 3))
     assert done.returncode == 0
     assert (tmp_path / "kept").read_text() == ""
