@@ -103,6 +103,11 @@ def test_all_misfits_are_told_at_once(suite: Suite, tmp_path: Path) -> None:
         ({"status": "skipped", "reason": "no LSTM"}, "skipped", "no LSTM"),
         ({"status": "skipped"}, "malformed", "result.json: skipped without a reason"),
         ({"status": "errored", "reason": "out of memory"}, "errored", "out of memory"),
+        (
+            {"id": "dist_autograd-001", "status": "errored", "reason": "no room", "implementation": "mine"},
+            "errored",
+            "no room",
+        ),
         ({"id": "rnn-001"}, "malformed", "result.json: answers case 'rnn-001', wanted dist_autograd-001"),
         (
             {"status": "fine"},

@@ -87,5 +87,5 @@ HOSTILE = (
     ),
     Hostile("a hang", "time.sleep(3600)", "timed out", "and was ended"),
     Hostile("a crash", "os.kill(os.getpid(), 11)", "errored", "signal 11"),
-    Hostile("an error", "raise ValueError('no such layer')", "errored", "exit status 1: ValueError: no such layer"),
+    Hostile("an error", "raise ValueError('no such layer\\n')", "errored", "exit status 1: ValueError: no such layer"),
 )
