@@ -107,7 +107,7 @@ class TestHealthy:
 
     def test_answers_under_way_arrive(self) -> None:
         with idle("ab") as world:
-            assert world.call("a", roles.open_calls_while_watching, "b") == 1
+            assert world.call("a", roles.open_calls_while_watching, "b") == (1, 1)
             ended = world.run({"a": roles.end_and_open_gate_later, "b": partial(roles.send_and_get_answers, "a", 8)})
             caller, answers = several(ended, "b")
             assert of(ended, "a").text == ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import subprocess
 import sys
 import threading
@@ -10,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from reference.world import WorldError, launch
+from reference.world.role import RoleConfig
+from reference.world.start import start
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -36,6 +40,21 @@ def test_roles_start_with_the_tutorials_of_their_launcher(tutorial: str, wanted:
     program = PROGRAM.format(tutorial=tutorial, names=NAMES)
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.stdout == f"{(wanted, True)}\n", done.stderr
+
+
+@pytest.mark.usefixtures("forkserver")
+@pytest.mark.parametrize("room", [0, 2])
+def test_a_world_is_refused_if_its_launcher_can_open_no_more_files(room: int, tmp_path: Path) -> None:
+    """There is no room for the pipe to a role, or none for its process."""
+    config = RoleConfig("a", 0, 1, tmp_path, os.getpid(), None, None, None, {}, 1, False, ())
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unused = [number for number in range(1024) if not os.path.lexists(f"/proc/self/fd/{number}")]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (unused[room], before[1]))
+    try:
+        with pytest.raises(WorldError, match=r"^a cannot be started: Too many open files$"):
+            start(config)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def test_a_world_is_refused_if_its_launcher_can_start_no_thread() -> None:

@@ -217,12 +217,16 @@ def end_and_open_gate_later() -> Answer:
         bounded_shutdown.release_rrefs = original
 
 
-def open_calls_while_watching(peer: str) -> int:
-    """How many open calls this first role says that it has: one of its program, while it watches its peer."""
+def open_calls_while_watching(peer: str) -> tuple[int, int]:
+    """The open calls that this first role says that it has: of its program, and those that watch its peer.
+
+    Every stage begins to watch.
+    """
     call = rpc.rpc_async(peer, plays.work, (0,))
-    here().watch()
+    for _ in range(2):
+        here().watch()
     try:
-        return here().look()
+        return here().look(), len(here().watches)
     finally:
         rpc.rpc_sync(peer, plays.open_gate)
         call.wait()
