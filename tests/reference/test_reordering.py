@@ -94,7 +94,12 @@ def lstm(make: Terms) -> list[Tensor]:
 
 SUMMING: Mapping[str, Callable[[Terms], list[Tensor]]] = {
     "mm": lambda make: [make(9, 40) @ make(40, 5)],
-    "sum": lambda make: [make(99).sum(), make(40, 9).sum(0), make(9, 40, 2).sum((1, 2), keepdim=True)],
+    "sum": lambda make: [
+        make(99).sum(),
+        make(40, 9).sum(0),
+        make(9, 40, 2).sum((1, 2), keepdim=True),
+        make(4, 5).sum((), keepdim=True),
+    ],
     "linear": linear,
     "convolution": convolution,
     "batch norm": batch_norm,

@@ -114,6 +114,17 @@ def linear_shard(timeout: float = 10.0) -> SequentialShard:
     return SequentialShard(partial(nn.Linear, 2, 2), 2, timeout)
 
 
+def test_values_that_were_taken_stay_as_they_were() -> None:
+    """The next step changes the shard's parameters in place."""
+    shard = linear_shard()
+    taken = shard.values()[0]["seq.bias"]
+    before = taken.tolist()
+    with torch.no_grad():
+        for parameter in shard.parameters():
+            parameter.add_(1)
+    assert taken.tolist() == before
+
+
 def depth(node: Any) -> int:
     """The nodes of a graph on its longest way."""
     return 1 + max((depth(each) for each, _ in node.next_functions if each), default=0)
