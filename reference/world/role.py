@@ -210,10 +210,11 @@ def _let_go(error: BaseException) -> None:
     garbage collector does not see this cycle. It would keep everything that the work held, such as RRefs, and so
     objects on other roles.
     """
-    errors: list[BaseException | None] = [error]
+    errors, seen = list[BaseException | None]([error]), set[int]()
     while errors:
         each = errors.pop()
-        if each is not None and each.__traceback__ is not None:  # an error may be its own cause
+        if each is not None and id(each) not in seen:  # an error may be its own cause
+            seen.add(id(each))
             each.__traceback__ = None
             errors += (each.__cause__, each.__context__)
 
