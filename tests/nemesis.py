@@ -41,8 +41,9 @@ from tests.programs.verdicts import COMMANDS
 
 ALL = list(HealthCheck)
 KINDS = ("Delay", "Order", "Pause", "Hold", "Raise", "Drop", "Duplicate", "Crash")
-# Those that lose nothing, as docs/plans.md says, and take no longer than the programs wait.
-GENTLE = frozenset({"Delay", "Order", "Pause", "Hold"})
+# Those that lose nothing, as docs/plans.md says, and take no longer than the programs wait. An `Order` ends a call that
+# waits for longer than its own seconds.
+GENTLE = frozenset({"Delay", "Pause", "Hold"})
 SECONDS = (0.05, 0.3)
 # How long a tutorial's roles wait for each other, and until a foreign program is ended (seconds).
 TIMEOUT, DEADLINE = 3.0, 100.0
@@ -59,8 +60,9 @@ AGAIN = 3
 def may_come(kinds: frozenset[str], *, foreign: bool) -> frozenset[str]:
     """Return the verdicts that a run may have in which these kinds of fault fired, and no others were planned.
 
-    A tutorial is right, or fails loudly in time. What a foreign program makes of a loss is its own; but without a loss
-    it does what it always does. Torch never executes a call twice, so what a program makes of that is its own, too.
+    A tutorial is right, or fails loudly in time. What a foreign program makes of a loss is its own; but under gentle
+    faults it does what it always does. Torch never executes a call twice, so what a program makes of that is its own,
+    too.
     """
     if kinds <= GENTLE:
         return frozenset({"unchecked", "equal"} if foreign else {"equal"})
