@@ -133,6 +133,7 @@ def sleep() -> None:
     threading.Event().wait()
 
 
+@pytest.mark.usefixtures("forkserver")
 def test_a_missing_worker_is_named() -> None:
     case = Case(workers=2, steps=3, timeout=1.5)
     ps = end_of("ps", {**roles(case), "worker2": sleep}, limit=4)
@@ -141,6 +142,7 @@ def test_a_missing_worker_is_named() -> None:
     assert ps.message == "nothing for 1.5 s from worker2 (sent 0 of 3)"
 
 
+@pytest.mark.usefixtures("forkserver")
 def test_a_server_that_never_comes_ends_its_workers_wait() -> None:
     case = Case(timeout=1)
     outcome = end_of("worker1", {**roles(case), "ps": sleep}, limit=15)
@@ -156,6 +158,7 @@ def answer_no_pull(case: Case) -> None:
         sleep()
 
 
+@pytest.mark.usefixtures("forkserver")
 def test_a_server_that_answers_no_pull_ends_its_workers_wait() -> None:
     case = Case(timeout=3)
     outcome = end_of("worker1", {**roles(case), "ps": partial(answer_no_pull, case)}, limit=15)

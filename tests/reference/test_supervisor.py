@@ -22,6 +22,8 @@ from reference.world.link import Phase
 from reference.world.supervisor import Grace
 from tests.support import roles_grace, roles_plain
 
+pytestmark = pytest.mark.usefixtures("forkserver")  # its start is no part of a deadline
+
 # Far longer than any of these tests takes; a role that it ends is "overdue".
 DEADLINE = 20
 LOST = f"{PeerLost.__module__}.{PeerLost.__qualname__}"
@@ -38,7 +40,6 @@ def stacks(outcome: Outcome) -> str:
     return outcome.stacks
 
 
-@pytest.mark.usefixtures("forkserver")
 def test_a_world_that_is_short_of_threads_ends() -> None:
     """How each role ends is chance: if it can make no thread, torch raises, aborts or is stuck."""
     roles = dict.fromkeys("ab", roles_plain.nothing)
@@ -65,7 +66,6 @@ def test_a_role_that_is_stuck_does_not_hear_of_a_loss(tmp_path: Path) -> None:
     assert "in hold_the_gil" in stacks(outcomes["a"])
 
 
-@pytest.mark.usefixtures("forkserver")
 def test_a_starting_role_that_answers_is_not_stuck() -> None:
     roles = dict.fromkeys("ab", roles_plain.nothing)
     with launch(roles, before=roles_grace.a_waits_in_its_start, deadline=4, grace=1) as world:
