@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal as signals
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 
@@ -95,6 +96,17 @@ def end_of(log: str) -> str:
     A crash report has some 25 lines with 2,000, and what C++ has said of its cause stands before it.
     """
     return "\n".join(log.splitlines()[-50:])[-5000:].rstrip()
+
+
+def chain_of(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error, each cause, and each error during which one was raised, once: an error may be its own cause."""
+    left, seen = list[BaseException | None]([error]), set[int]()
+    while left:
+        each = left.pop()
+        if each is not None and id(each) not in seen:
+            seen.add(id(each))
+            left += (each.__cause__, each.__context__)
+            yield each
 
 
 class WorldError(RuntimeError):

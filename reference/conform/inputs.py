@@ -288,7 +288,7 @@ _OWN = ("typed/", "payloads/", "randn/")
 def outputs_of(twin: Trace, inputs: Tensors) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield name and tensor of everything that an implementation has to compute."""
     for name, tensor in twin.tensors.items():
-        _, _, rest = name.partition("/")
+        rest = name.partition("/")[2]
         if name not in inputs and not rest.startswith(("rewards", "steps/rewards", *_OWN)):
             yield name, tensor
 

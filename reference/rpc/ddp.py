@@ -20,6 +20,8 @@ import torch.distributed.autograd as dist_autograd  # the module: `context` alon
 import torch.distributed.rpc as rpc
 from torch.distributed.rpc import RRef
 
+from reference.outcome import chain_of
+
 # --- A process group whose rendezvous works over RPC: it needs no port, address or file of its own -------------------
 
 
@@ -84,15 +86,14 @@ def process_group(store: RRef[Any], rank: int, size: int, timeout: float) -> Ite
         dist.destroy_process_group()
 
 
-def _let_go(error: BaseException | None) -> None:
+def _let_go(error: BaseException) -> None:
     """Forget the objects in the frames of the failed block, such as DDP's reducer, which keeps the group alive.
 
     Otherwise the reducer would be freed last, and the group with it: by a thread that holds the GIL and waits for
     gloo's threads, one of which may need the GIL to free a tensor. 12 of 360 runs that lost a trainer hung so.
     """
-    while error is not None:
-        traceback.clear_frames(error.__traceback__)
-        error = error.__cause__ or error.__context__
+    for each in chain_of(error):
+        traceback.clear_frames(each.__traceback__)
 
 
 # --- The mean of the trainers' gradients in rank order; DDP's own allreduce adds in an order of its own --------------

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 import torch.distributed.rpc as rpc
 
-from reference.outcome import Exited, Outcome, Raised, Returned, WorldError
+from reference.outcome import Exited, Outcome, Raised, Returned, WorldError, chain_of
 from reference.system import files, network_namespace
 from reference.trace.progress import StepHandler
 from reference.training.rng import seed_for
@@ -204,19 +204,14 @@ def _work(work: bytes) -> Outcome:
 
 
 def _let_go(error: BaseException) -> None:
-    """Forget the frames of work that failed, and those of each cause and of each error during which one was raised.
+    """Forget the frames of work that failed.
 
     A future of torch keeps its exception, the exception keeps its frames, and often a frame keeps the future. The
     garbage collector does not see this cycle. It would keep everything that the work held, such as RRefs, and so
     objects on other roles.
     """
-    errors, seen = list[BaseException | None]([error]), set[int]()
-    while errors:
-        each = errors.pop()
-        if each is not None and id(each) not in seen:  # an error may be its own cause
-            seen.add(id(each))
-            each.__traceback__ = None
-            errors += (each.__cause__, each.__context__)
+    for each in chain_of(error):
+        each.__traceback__ = None
 
 
 def _open_log(config: RoleConfig) -> None:

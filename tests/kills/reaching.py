@@ -50,12 +50,16 @@ def _reaching(record: Record, file: str, line: int) -> list[str]:
         return []
     if tests and not record.imports(file, first):
         return tests
-    return record.of_file(file) or [test for test in record.tests if f"/test_{Path(file).stem}.py::" in test]
+    return record.of_file(file) or [test for test in record.tests if _has_name_of(test.partition("::")[0], file)]
+
+
+def _has_name_of(test_file: str, file: str) -> bool:
+    return Path(test_file).stem == f"test_{Path(file).stem}"
 
 
 @cache
 def _steps(test_file: str, files: tuple[str, ...]) -> float:
-    if Path(test_file).stem in {f"test_{Path(file).stem}" for file in files}:
+    if any(_has_name_of(test_file, file) for file in files):
         return 0.02
     steps = distance([test_file], frozenset(files))
     return 100 if steps is None else steps

@@ -14,7 +14,7 @@ from torch.distributed.rpc import RRef
 from reference.outcome import Raised, RoleFailed
 from reference.rpc.ddp import RpcStore, process_group
 from reference.world import World, launch
-from tests.support.roles_plain import listening_addresses
+from tests.support.roles_plain import fail_by_itself, listening_addresses
 
 pytestmark = pytest.mark.world("ps", "a", "b")
 
@@ -52,6 +52,18 @@ def test_a_wait_in_vain_ends_with_an_error() -> None:
     assert isinstance(caught.value.outcome, Raised)
     assert "DistStoreError" in caught.value.outcome.message
     assert time.monotonic() - start < 10
+
+
+def fail_in_a_group() -> None:
+    """Runs on ps, which is alone in the group."""
+    with process_group(RRef(dist.HashStore()), 0, 1, 5.0):  # type: ignore[attr-defined]
+        fail_by_itself()
+
+
+@pytest.mark.usefixtures("forkserver")
+def test_an_error_that_is_its_own_cause_leaves_the_group() -> None:
+    with launch(["ps"], deadline=20) as world, pytest.raises(RoleFailed, match=r"^ps raised .*Unlucky: today$"):
+        world.call("ps", fail_in_a_group)
 
 
 def use_store() -> list[Any]:

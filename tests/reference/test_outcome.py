@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reference.outcome import Exited, Killed, Outcome, Overdue, Raised, Returned, RoleFailed
+from reference.outcome import Exited, Killed, Outcome, Overdue, Raised, Returned, RoleFailed, chain_of
 
 THERE = "On WorkerInfo(id=2, name=worker2):"
 
@@ -44,3 +44,14 @@ def test_every_other_outcome_says_how_the_role_ended() -> None:
         "exited with status 3",
         "was overdue",
     ]
+
+
+def test_a_chain_has_each_cause_and_each_error_during_which_one_was_raised_once() -> None:
+    last, cause, context, root = (ValueError(each) for each in ("last", "cause", "context", "root"))
+    last.__cause__, last.__context__ = cause, context
+    cause.__cause__ = context.__cause__ = root
+    root.__cause__ = root
+    first, *others = chain_of(last)
+    assert first is last
+    assert len(others) == 3
+    assert set(others) == {cause, context, root}
