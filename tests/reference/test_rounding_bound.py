@@ -37,14 +37,11 @@ class Sums:
             numbers[..., ::2] = 0
         return numbers.to(self.dtype)
 
-    def trace(self, tensor: torch.Tensor) -> Trace:
-        return Trace(CASE, {"x": tensor})
-
     def twins(self) -> Iterator[Trace]:
         numbers = self.numbers()
         for seed in range(REORDERED):
             with Reordered(seed):
-                yield self.trace(numbers.sum(0))
+                yield Trace(CASE, {"x": numbers.sum(0)})
 
     def exact(self) -> torch.Tensor:
         return self.numbers().double().sum(0)
@@ -59,7 +56,7 @@ class Sums:
         return total
 
     def bound(self, run: torch.Tensor) -> NaturalBound:
-        return rounding_bound(self.trace(run), self.twins(), self.trace(self.exact()))
+        return rounding_bound(Trace(CASE, {"x": run}), self.twins(), Trace(CASE, {"x": self.exact()}))
 
 
 def sums(*dtypes: torch.dtype, most: int = 40) -> st.SearchStrategy[Sums]:

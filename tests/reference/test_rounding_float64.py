@@ -32,6 +32,18 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "pipeline": _PIPELINE,
     "hybrid_ddp": _BAGS,
 }
+# What the cases of tutorials compute in another form.
+_LARGE = {"model": "resnet50", "steps": 1, "batch_size": 2, "image_w": 32, "image_h": 32}
+FORMS: list[Any] = [
+    *((name, {}) for name in SMALL),
+    ("parameter_server", {"outputs": 3}),
+    ("batch_parameter_server", {"model": "mlp"}),
+    ("rnn", {"dropout": 0.0}),
+    ("batch_reinforce", {"batch": False}),
+    ("hybrid_ddp", {"trainers": 3, "accumulation": "allreduce"}),
+    pytest.param("batch_parameter_server", {**_LARGE, "trainers": 1}, marks=pytest.mark.long),
+    pytest.param("pipeline", {**_LARGE, "num_split": 1}, marks=pytest.mark.long),
+]
 # One element is off by this part of its tensor's scale: 4,500 roundings.
 ERROR = 1e-12
 
@@ -44,8 +56,7 @@ class Watched(Reordered):
         self.rounded: set[torch.dtype] = set()
 
     def move(self, result: Any) -> None:
-        if isinstance(result, torch.Tensor) and result.is_floating_point() and (result.bfloat16() != result).any():
-            self.rounded.add(result.dtype)
+        self.rounded |= {each.dtype for each in _floats(result) if _rounded(each)}
         super().move(result)
 
 
@@ -88,6 +99,14 @@ def off(tensor: torch.Tensor) -> torch.Tensor:
 
 def test_every_tutorial_with_a_dtype_has_its_case_here() -> None:
     assert set(SMALL) == {name for name in TUTORIALS if hasattr(load(name).Case(), "dtype")}
+
+
+@pytest.mark.parametrize(("name", "fields"), FORMS)
+def test_no_operator_of_a_tutorial_is_unknown_to_other_orders(name: str, fields: Mapping[str, Any]) -> None:
+    module = load(name)
+    with Reordered(0) as mode:
+        module.train_locally(module.Case(**{**SMALL[name], **fields, "dtype": "float64"}))
+    assert {op for op in mode.passed if not op.startswith("profiler.")} == set()
 
 
 @pytest.mark.parametrize("name", SMALL)
