@@ -1,8 +1,9 @@
-"""Shards and the module that joins them: any two halves, micro-batches by number, and errors that name one."""
+"""Shards and the module that joins them: any two halves, and micro-batches by number."""
 
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -13,9 +14,7 @@ import torch.distributed.rpc as rpc
 from torch import nn
 from torch.distributed.rpc import RRef
 
-from reference.outcome import Raised, RoleFailed
 from reference.pipeline import DistResNet50, SequentialShard
-from reference.rpc.shard import Shard
 from reference.world import World
 
 WORKERS = ("worker1", "worker2")
@@ -25,22 +24,15 @@ pytestmark = pytest.mark.world("master", *WORKERS)
 
 
 class Noted(nn.Module):
-    """Passes on what it gets, notes how many rows it had, and fails where told to."""
+    """Passes on what it gets, and notes how many rows it had."""
 
-    def __init__(self, failing: int | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.rows: list[int] = []
-        self.failing = failing
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         self.rows.append(len(x))
-        if len(self.rows) - 1 == self.failing:
-            raise ZeroDivisionError("at the third")
         return x
-
-
-def noting_shard(num_split: int, failing: int | None = None) -> Shard:
-    return SequentialShard(partial(Noted, failing), num_split, 10.0)
 
 
 def rows(shard: RRef[Any]) -> list[int]:
@@ -48,10 +40,9 @@ def rows(shard: RRef[Any]) -> list[int]:
     return shard.local_value().seq.rows  # type: ignore[no-any-return]
 
 
-def micro_batches(num_split: int, batch: int, failing: int | None = None) -> tuple[list[list[int]], bool]:
+def micro_batches(num_split: int, batch: int) -> tuple[list[list[int]], bool]:
     """Runs on the master: rows of the micro-batches that each shard saw, and whether the output is the input."""
-    second = partial(noting_shard, num_split, failing)
-    model = DistResNet50(num_split, WORKERS, [partial(noting_shard, num_split), second])
+    model = DistResNet50(num_split, WORKERS, [partial(SequentialShard, Noted, num_split, 10.0)] * 2)
     xs = torch.arange(2.0 * batch).view(batch, 2)
     same = all(torch.equal(model(xs), xs) for _ in range(2))
     seen = [
@@ -71,30 +62,14 @@ def test_num_split_is_the_number_of_micro_batches(world: World, num_split: int, 
     assert same
 
 
-def test_a_failing_micro_batch_fails_the_batch_at_once(world: World) -> None:
-    with pytest.raises(RoleFailed) as caught:
-        world.call("master", micro_batches, 4, 8, 2)
-    outcome = caught.value.outcome
-    assert isinstance(outcome, Raised)
-    assert "ZeroDivisionError" in outcome.message
-    assert "at the third" in outcome.message
-
-
-def normalising_shard(num_split: int) -> SequentialShard:
-    torch.manual_seed(0)
-    return SequentialShard(partial(nn.BatchNorm1d, 2), num_split, 10.0)
-
-
 def statistics_of(arrivals: list[int], *, by_number: bool) -> torch.Tensor:
     """The running mean after four micro-batches that came in this order, each in a thread of its own."""
-    shard = normalising_shard(len(arrivals))
+    shard = SequentialShard(partial(nn.BatchNorm1d, 2), len(arrivals), 10.0)
     parts = torch.randn(8, 2, generator=torch.Generator().manual_seed(1)).chunk(len(arrivals))
     if by_number:
-        threads = [threading.Thread(target=shard.forward, args=(RRef(parts[n]), n)) for n in arrivals]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(len(arrivals)) as threads:
+            for n in arrivals:
+                threads.submit(shard.forward, RRef(parts[n]), n)
     else:
         for n in arrivals:
             shard.seq(parts[n])
@@ -152,26 +127,6 @@ def test_each_batch_waits_for_its_own_gradients() -> None:
             output.backward()
     with pytest.raises(TimeoutError, match=r"^2 of 2 parameters, among them 'seq\.weight'"):
         shard.await_gradients(0)
-
-
-def owners_and_gradients() -> tuple[list[str], dict[str, torch.Tensor], list[torch.Tensor]]:
-    """Runs on the master: the parameters' owners, the gradients in the context, and those of worker1 in the next."""
-    model = DistResNet50(2, WORKERS, [linear_shard, linear_shard])
-    with dist_autograd.context() as context_id:
-        dist_autograd.backward(context_id, [model(torch.ones(4, 2)).sum()])  # type: ignore[attr-defined]
-        inside = model.gradients(context_id)
-    with dist_autograd.context() as context_id:
-        model(torch.ones(4, 2))
-        other = rpc.rpc_sync("worker1", count_gradients, args=(context_id,))
-        return [rref.owner_name() for rref in model.parameter_rrefs()], inside, other
-
-
-def test_parameters_stay_with_their_owners_and_gradients_in_their_context(world: World) -> None:
-    owners, inside, other = world.call("master", owners_and_gradients)
-    assert owners == ["worker1", "worker1", "worker2", "worker2"]
-    assert inside["shard2.seq.bias"].tolist() == [4.0, 4.0]
-    assert sorted(inside) == [f"shard{i}.seq.{name}" for i in (1, 2) for name in ("bias", "weight")]
-    assert other == []
 
 
 _go = threading.Event()

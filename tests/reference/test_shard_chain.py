@@ -45,14 +45,9 @@ def plain(model: nn.Module) -> nn.Module:
     return model
 
 
-def begun(model: nn.Module) -> ParameterChain:
+def chained(model: nn.Module) -> Callable[[torch.Tensor], torch.Tensor]:
     chain = ParameterChain(model)
     chain.restart()
-    return chain
-
-
-def chained(model: nn.Module) -> Callable[[torch.Tensor], torch.Tensor]:
-    chain = begun(model)
 
     def compute(part: torch.Tensor) -> torch.Tensor:
         with chain.link():
@@ -78,25 +73,12 @@ def test_without_the_chain_threads_decide_bits() -> None:
     assert any(found)
 
 
-def test_after_a_step_it_restarts_from_the_new_parameters() -> None:
-    model, parts = model_and_parts(0)
-    chain = begun(model)
-    with chain.link():
-        model(parts[0]).sum().backward()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.zero_()
-    chain.restart()
-    assert all(link is parameter for link, parameter in zip(chain.links.values(), model.parameters(), strict=True))
-    with chain.link():
-        assert torch.equal(model(parts[0]), torch.zeros(4, 4))
-
-
 def test_after_a_link_the_module_has_its_parameters_again() -> None:
     """In their order, and also if what used the link failed."""
     model, parts = model_and_parts(0)
     own = dict(model.named_parameters())
-    chain = begun(model)
+    chain = ParameterChain(model)
+    chain.restart()
     with chain.link():
         model(parts[0])
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"), chain.link():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 
 import pytest
@@ -12,8 +12,10 @@ import pytest
 from reference.rpc.shard import PredecessorFailed, Turns
 
 
-def admit(turns: Turns, arrivals: Sequence[int], failing: int | None = None) -> list[int]:
-    """The numbers whose blocks ran, in that order; `errors` has the callers' errors."""
+def admit(
+    turns: Turns, arrivals: Sequence[int], failing: int | None = None
+) -> tuple[list[int], dict[int, BaseException]]:
+    """The numbers whose blocks ran, in that order, and the callers' errors."""
     began: list[int] = []
     ended: list[int] = []
 
@@ -26,10 +28,8 @@ def admit(turns: Turns, arrivals: Sequence[int], failing: int | None = None) -> 
             assert began == [*ended], "two at once"
 
     with ThreadPoolExecutor(len(arrivals)) as callers:
-        futures: dict[int, Future[None]] = {number: callers.submit(work, number) for number in arrivals}
-    found = {number: future.exception() for number, future in futures.items()}
-    admit.errors = {n: e for n, e in found.items() if e}  # type: ignore[attr-defined]
-    return ended
+        futures = {number: callers.submit(work, number) for number in arrivals}
+    return ended, {number: error for number, future in futures.items() if (error := future.exception())}
 
 
 def run(turns: Turns, number: int, work: Callable[[], object] = int) -> None:
@@ -37,26 +37,15 @@ def run(turns: Turns, number: int, work: Callable[[], object] = int) -> None:
         work()
 
 
-def errors() -> dict[int, BaseException]:
-    return admit.errors  # type: ignore[attr-defined,no-any-return]
-
-
 @pytest.mark.parametrize("arrivals", list(permutations(range(4))))
 def test_work_runs_in_the_order_of_numbers_not_of_arrival(arrivals: tuple[int, ...]) -> None:
-    assert admit(Turns(10), arrivals) == [0, 1, 2, 3]
-    assert errors() == {}
-
-
-def test_later_numbers_go_on_where_earlier_ones_ended() -> None:
-    turns = Turns(10)
-    assert admit(turns, [1, 0]) == [0, 1]
-    assert admit(turns, [3, 2]) == [2, 3]
+    assert admit(Turns(10), arrivals) == ([0, 1, 2, 3], {})
 
 
 def test_a_failure_is_the_callers_own_and_ends_the_later_ones() -> None:
     turns = Turns(10)
-    assert admit(turns, [3, 2, 1, 0], failing=1) == [0]
-    found = errors()
+    ended, found = admit(turns, [3, 2, 1, 0], failing=1)
+    assert ended == [0]
     assert type(found[1]) is ZeroDivisionError
     for number in (2, 3):
         assert type(found[number]) is PredecessorFailed
@@ -74,8 +63,9 @@ def test_an_exit_is_a_failure_too() -> None:
 
 
 def test_a_missing_number_ends_the_wait_of_all_others() -> None:
-    assert admit(Turns(0.2), [0, 2, 3]) == [0]
-    assert {number: str(error) for number, error in errors().items()} == {
+    ended, errors = admit(Turns(0.2), [0, 2, 3])
+    assert ended == [0]
+    assert {number: str(error) for number, error in errors.items()} == {
         number: f"number {number} cannot run: nothing for 0.2 s from number 1" for number in (2, 3)
     }
 
@@ -85,4 +75,4 @@ def test_a_number_runs_only_once() -> None:
     run(turns, 0)
     with pytest.raises(PredecessorFailed, match=r"^number 0 has run before, wanted number 1$"):
         run(turns, 0)
-    assert admit(turns, [1]) == [1]
+    assert admit(turns, [1]) == ([1], {})
