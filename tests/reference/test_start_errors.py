@@ -47,26 +47,20 @@ def test_an_error_is_reported_and_not_only_its_status() -> None:
 def test_an_exit_says_where_it_was(function: Callable[..., object], status: int) -> None:
     outcome = opening(function, 3)
     assert outcome == Exited(status, BEFORE_ITS_ROLE)
-    assert str(
-        outcome
-    ) == f"exited with status {status} while it imported the launching script, as every role does: " + (
-        "launch below `if __name__ == '__main__':`"
-    )
+    began = f"exited with status {status} while it imported the launching script, as every role does: "
+    assert str(outcome) == f"{began}launch below `if __name__ == '__main__':`"
 
 
-def test_a_function_that_a_role_does_not_find_says_where_it_must_stand(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_function_that_a_role_does_not_find_says_where_it_must_stand(monkeypatch: pytest.MonkeyPatch) -> None:
     """The function is put into its module after the role's process has imported the module."""
     monkeypatch.setattr(roles_plain, "late", roles_plain.nothing, raising=False)
     monkeypatch.setattr(roles_plain.nothing, "__qualname__", "late")
     with launch({"a": roles_plain.nothing}) as world:
         outcome = world.wait()["a"]
     assert isinstance(outcome, Raised)
-    assert str(outcome).startswith(
-        "raised reference.outcome.WorldError: its function cannot be found in a role's process"
-    )
-    assert str(outcome).endswith(
+    assert outcome.type == "reference.outcome.WorldError"
+    assert outcome.message.startswith("its function cannot be found in a role's process (")
+    assert outcome.message.endswith(
         "; wanted at the top of a module, or of the script outside `if __name__ == '__main__':`"
     )
 

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.usefixtures("forkserver")  # its start is no part of a 
 # Far longer than any of these tests takes; a role that it ends is "overdue".
 DEADLINE = 20
 LOST = f"{PeerLost.__module__}.{PeerLost.__qualname__}"
+A_AND_B = dict.fromkeys("ab", roles_plain.nothing)
 
 
 def played(roles: dict[str, Any], **arguments: Any) -> dict[str, Outcome]:
@@ -40,19 +41,9 @@ def stacks(outcome: Outcome) -> str:
     return outcome.stacks
 
 
-def test_a_world_that_is_short_of_threads_ends() -> None:
-    """How each role ends is chance: if it can make no thread, torch raises, aborts or is stuck."""
-    roles = dict.fromkeys("ab", roles_plain.nothing)
-    outcomes = played(roles, before=roles_grace.be_short_of_threads, grace=2)
-    assert not any(isinstance(outcome, Returned) for outcome in outcomes.values()), outcomes
-    assert not any(str(outcome) == "was overdue" for outcome in outcomes.values()), outcomes
-
-
 def test_a_role_that_is_stuck_in_torchs_start_is_ended_and_says_where(tmp_path: Path) -> None:
     """All of them: in torch the constructor of the other one waits for its name, with Python's lock."""
-    outcomes = played(
-        dict.fromkeys("ab", roles_plain.nothing), before=partial(roles_grace.a_is_stuck, tmp_path), grace=1
-    )
+    outcomes = played(A_AND_B, before=partial(roles_grace.a_is_stuck, tmp_path), grace=1)
     for outcome in outcomes.values():
         assert str(outcome) == "was stuck in the start of RPC, and was ended after 1 s"
         assert "in start_agent" in stacks(outcome)
@@ -61,31 +52,25 @@ def test_a_role_that_is_stuck_in_torchs_start_is_ended_and_says_where(tmp_path: 
 
 def test_a_role_that_is_stuck_does_not_hear_of_a_loss(tmp_path: Path) -> None:
     before = partial(roles_grace.a_is_stuck_and_b_dies, tmp_path)
-    outcomes = played(dict.fromkeys("ab", roles_plain.nothing), before=before, grace=3)
-    assert str(outcomes["a"]) == ("was stuck: it did not hear that b was killed by SIGKILL, and was ended after 3 s")
+    outcomes = played(A_AND_B, before=before, grace=3)
+    assert str(outcomes["a"]) == "was stuck: it did not hear that b was killed by SIGKILL, and was ended after 3 s"
     assert "in hold_the_gil" in stacks(outcomes["a"])
 
 
 def test_a_starting_role_that_answers_is_not_stuck() -> None:
-    roles = dict.fromkeys("ab", roles_plain.nothing)
-    with launch(roles, before=roles_grace.a_waits_in_its_start, deadline=4, grace=1) as world:
-        outcomes = world.wait()
+    outcomes = played(A_AND_B, before=roles_grace.a_waits_in_its_start, deadline=4, grace=1)
     assert str(outcomes["a"]) == "was overdue"
 
 
 def test_a_start_in_which_all_roles_wait_for_each_other_ends_although_they_answer() -> None:
     """gloo's start does this if memory is so short that its connections are not made."""
-    roles = dict.fromkeys("ab", roles_plain.nothing)
-    outcomes = played(roles, before=roles_grace.waits_in_its_start, grace=0.2)
-    assert {str(outcome) for outcome in outcomes.values()} == {
-        "was stuck in the start of RPC, and was ended after 1.2 s"
-    }
+    outcomes = played(A_AND_B, before=roles_grace.waits_in_its_start, grace=0.2)
+    assert [*map(str, outcomes.values())] == ["was stuck in the start of RPC, and was ended after 1.2 s"] * 2
 
 
 def test_a_role_that_has_not_begun_to_start_is_not_stuck_and_holds_up_no_other() -> None:
-    before = partial(roles_grace.a_takes_its_time, 2)
-    with launch(dict.fromkeys("ab", roles_plain.nothing), before=before, deadline=DEADLINE, grace=0.5) as world:
-        assert world.wait() == {"a": Returned(None), "b": Returned(None)}
+    outcomes = played(A_AND_B, before=partial(roles_grace.a_takes_its_time, 2), grace=0.5)
+    assert outcomes == dict.fromkeys("ab", Returned(None))
 
 
 def one_stops_and_one_fails(place: Path) -> dict[str, Any]:
@@ -128,8 +113,7 @@ def test_a_stopped_role_is_left_alone_while_others_may_go_on(one_ends: bool, tmp
     roles: dict[str, Any] = {"a": partial(roles_grace.stop, pid), "b": roles_plain.nothing}
     if one_ends:
         roles |= {"b": partial(roles_grace.fail, pid, plays), "c": partial(roles_grace.wait_for_ever, plays)}
-    with launch(roles, deadline=4, grace=0.2) as world:
-        assert str(world.wait()["a"]) == "was overdue"
+    assert str(played(roles, deadline=4, grace=0.2)["a"]) == "was overdue"
 
 
 @pytest.mark.parametrize("grace", [0, True])

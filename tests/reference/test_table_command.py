@@ -64,12 +64,8 @@ def compared(given: dict[str, Any], max_observers: int | None) -> Any:
 
 def test_the_table_has_both_modes_from_one_observer_on() -> None:
     grid = compared({"steps": 3}, 2)
-    assert [(n, way, case.observers, case.batch, case.steps) for n, way, case in grid.cells()] == [
-        (1, "batched", 1, True, 3),
-        (1, "unbatched", 1, False, 3),
-        (2, "batched", 2, True, 3),
-        (2, "unbatched", 2, False, 3),
-    ]
+    wanted = [(n, way, n, way == "batched", 3) for n in (1, 2) for way in ("batched", "unbatched")]
+    assert [(n, way, case.observers, case.batch, case.steps) for n, way, case in grid.cells()] == wanted
     assert list(compared({}, None).rows) == list(range(1, 11))
     assert grid.columns() == [
         "observers",
@@ -102,10 +98,7 @@ def test_an_option_takes_several_numbers_with_commas() -> None:
 
 
 def refused(arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
-    def started(*arguments: object, **options: object) -> None:
-        pytest.fail("started")
-
-    monkeypatch.setattr("reference.cli.table_command.launch", started)
+    monkeypatch.setattr("reference.cli.table_command.launch", lambda *_, **options: pytest.fail("started"))
     assert main(["run", "batch_reinforce", *arguments]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""

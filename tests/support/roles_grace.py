@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import resource
 import signal
 import threading
 import time
@@ -16,17 +15,6 @@ import torch.distributed.rpc as rpc
 
 from reference.system.processes import is_stopped
 from tests.support import roles_plain
-
-# Address space beyond what a role has when it begins to start RPC: gloo's threads have their stacks in it, the agent's
-# sixteen have not (8 MiB each).
-ROOM = 110 << 20
-
-
-def be_short_of_threads(role: str) -> None:
-    """Limit the address space, as ``ulimit -v`` does: torch cannot make all threads of its agent, and waits in their
-    pool's destructor forever, with Python's lock."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + ROOM,) * 2)
 
 
 def _instead_of_its_agent(act: Callable[[], object]) -> None:
