@@ -11,14 +11,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from multiprocessing import Pipe, get_context
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from faults.run.leftovers import ends_by, is_running
 from reference.outcome import Exited, Killed, Overdue, Raised, Returned, RoleFailed
@@ -31,6 +31,7 @@ from tests.support.processes import children_of, descendants_of, kept_waiting, l
 
 pytestmark = pytest.mark.usefixtures("forkserver")
 
+ROOT = Path(__file__).parents[2]
 PEER_LOST = "reference.outcome.PeerLost"
 KNOWN = "wanted some of num_worker_threads, rpc_timeout, device_maps, devices, _transports, _channels"
 
@@ -51,11 +52,6 @@ def without_traceback(outcome: object) -> Raised:
     return Raised(outcome.type, outcome.message)
 
 
-def test_a_role_that_returns_gives_its_value() -> None:
-    with launch({"a": roles_plain.name, "b": roles_plain.next_one}) as world:
-        assert world.wait() == {"a": Returned("a"), "b": Returned("a")}
-
-
 def test_a_role_that_raises_gives_type_message_and_remote_traceback() -> None:
     outcomes = outcomes_with(roles_plain.unlucky)
     raised = outcomes["a"]
@@ -70,10 +66,10 @@ def test_a_role_that_raises_gives_type_message_and_remote_traceback() -> None:
 @pytest.mark.parametrize(
     ("play", "outcome", "text"),
     [
-        (roles_plain.exit_3, Exited(3), "a exited with status 3"),
-        (roles_plain.exit_0, Exited(0), "a exited with status 0"),
-        (roles_plain.exit_with_text, Exited(1), "a exited with status 1"),
-        (roles_plain.leave_4, Exited(4), "a exited with status 4"),
+        (partial(sys.exit, 3), Exited(3), "a exited with status 3"),
+        (partial(sys.exit, 0), Exited(0), "a exited with status 0"),
+        (partial(sys.exit, "no more"), Exited(1), "a exited with status 1"),
+        (partial(os._exit, 4), Exited(4), "a exited with status 4"),
         (roles_plain.leave_0, Exited(0), "a exited with status 0"),
         (roles_plain.kill_oneself, Killed(signal.SIGKILL), "a was killed by SIGKILL"),
         (roles_plain.crash, Killed(signal.SIGSEGV), "a was killed by SIGSEGV"),
@@ -106,21 +102,6 @@ def test_an_overdue_role_leaves_the_stacks_of_all_threads() -> None:
     assert "in wait_for_ever" in overdue.stacks
     assert "in _second_thread" in overdue.stacks
     assert without_traceback(outcomes["b"]) == lost("a was overdue")
-
-
-def test_a_role_that_holds_the_gil_is_overdue_with_stacks() -> None:
-    overdue = outcomes_with(roles_plain.hold_the_gil, deadline=1.5)["a"]
-    assert isinstance(overdue, Overdue)
-    assert "in hold_the_gil" in overdue.stacks
-
-
-def test_a_stopped_role_is_overdue_with_stacks() -> None:
-    with launch(["a", "b"], deadline=1.5) as world:
-        world.call("a", roles_plain.nothing)
-        os.kill(world.pids["a"], signal.SIGSTOP)
-        overdue = world.wait()["a"]
-    assert isinstance(overdue, Overdue)
-    assert "in _serve" in overdue.stacks
 
 
 @pytest.mark.long
@@ -161,11 +142,6 @@ def test_a_thread_that_never_ends_makes_its_role_overdue() -> None:
     assert "_shutdown" in overdue.stacks
 
 
-def test_roles_that_all_hang_are_all_overdue() -> None:
-    with launch({"a": roles_plain.wait_for_ever, "b": roles_plain.wait_for_ever}, deadline=1.5) as world:
-        assert {type(outcome) for outcome in world.wait().values()} == {Overdue}
-
-
 @pytest.mark.long
 def test_an_idle_role_ends_at_its_worlds_deadline() -> None:
     """Although nobody waits for it."""
@@ -175,11 +151,6 @@ def test_an_idle_role_ends_at_its_worlds_deadline() -> None:
         with pytest.raises(RoleFailed) as caught:
             world.call("a", roles_plain.name)
         assert isinstance(caught.value.outcome, Overdue)
-
-
-def test_a_value_that_cannot_be_sent_is_an_exception_of_its_role() -> None:
-    raised = outcomes_with(roles_plain.unsendable)["a"]
-    assert without_traceback(raised) == Raised("TypeError", "cannot pickle '_thread.lock' object")
 
 
 def test_a_value_that_cannot_be_read_here_is_an_exception_of_its_role() -> None:
@@ -250,13 +221,6 @@ def test_64_roles_can_call_each_other() -> None:
 
 
 class TestCalls:
-    def test_calls_pass_arguments_and_return_values(self) -> None:
-        with launch(["a", "b"]) as world:
-            assert world.call("a", roles_plain.add, 2, 3) == 5
-            assert world.call("a", roles_plain.name_of, "b") == "b"
-            assert not world.busy
-            assert world.wait() == {"a": Returned(None), "b": Returned(None)}
-
     def test_ranks_follow_the_order_of_the_names(self) -> None:
         with launch(["c", "a", "b"]) as world:
             assert [world.call(name, roles_plain.rank) for name in ("a", "b", "c")] == [1, 2, 0]
@@ -299,7 +263,7 @@ class TestCalls:
         with launch(["a", "b"]) as world:
             for _ in range(2):
                 with pytest.raises(RoleFailed, match=r"^a exited with status 4$"):
-                    world.call("a", roles_plain.leave_4)
+                    world.call("a", os._exit, 4)
 
     def test_a_call_that_kills_its_role_tells_what_the_role_has_written(self) -> None:
         with launch(["a"]) as world:
@@ -321,22 +285,17 @@ class TestCalls:
                 outcomes = world.run({"a": roles_plain.name, "b": roles_plain.unlucky})
                 assert outcomes["a"] == Returned("a")
                 assert without_traceback(outcomes["b"]) == Raised("tests.support.roles_plain.Unlucky", "today")
-
-    def test_a_large_value_is_sent(self) -> None:
-        with launch(["a"]) as world:
-            value = world.call("a", roles_plain.big, 2_000_000)
-            assert torch.equal(value, torch.arange(2_000_000, dtype=torch.float64))
+            assert not world.busy
+            assert world.wait() == dict.fromkeys("abc", Returned(None))
 
     def test_calls_that_cannot_be_made_are_refused(self) -> None:
         with launch(["a"]) as world:
             with pytest.raises(WorldError, match=r"^no role 'z', wanted one of a$"):
                 world.call("z", roles_plain.nothing)
-            with pytest.raises(WorldError, match=r"^the call to a: cannot be sent to another process \("):
+            with pytest.raises(WorldError, match=r"^the call to a: cannot be sent to another process \(.*at the top"):
                 world.call("a", lambda: None)
-        with (
-            launch({"a": roles_plain.nothing}) as world,
-            pytest.raises(WorldError, match="plays a function of its own"),
-        ):
+        own = launch({"a": roles_plain.nothing})
+        with own as world, pytest.raises(WorldError, match="plays a function of its own"):
             world.call("a", roles_plain.nothing)
 
 
@@ -359,14 +318,6 @@ WAYS: dict[str, Callable[[], object]] = {
 
 
 class TestNothingIsLeft:
-    def test_nothing_is_left_after_an_exception_in_the_block(self) -> None:
-        with (
-            pytest.raises(roles_plain.Unlucky),
-            launch({"a": roles_plain.wait_for_ever, "b": roles_plain.nothing}) as world,
-        ):
-            raise roles_plain.Unlucky
-        assert left_after(set(world.pids.values()), 5) == set()
-
     def test_nothing_is_left_after_leaving_without_waiting(self) -> None:
         with launch({"a": roles_plain.wait_for_ever}) as world:
             assert is_running(world.pids["a"])
@@ -401,7 +352,9 @@ class TestNothingIsLeft:
 
     @pytest.mark.long
     def test_nothing_is_left_when_the_launching_process_is_killed(self) -> None:
-        """A stopped role, a running one, one that waits in the shutdown, the forkserver and the resource tracker."""
+        """A stopped role, a running one, one that waits in the shutdown, the forkserver and the resource tracker. The
+        folders go when the next one launches."""
+        before = set(Path(os.environ["TMPDIR"]).iterdir())  # the folder of processes of tests
         with launcher() as (process, roles):
             everybody = descendants_of(process.pid)
             assert len(roles) == 3
@@ -410,17 +363,8 @@ class TestNothingIsLeft:
             process.kill()
             process.wait(10)
             assert left_after(everybody | roles, 10) == set()
-
-    @pytest.mark.long
-    def test_a_killed_process_leaves_no_folder_once_the_next_one_launches(self) -> None:
-        before = set(Path(os.environ["TMPDIR"]).iterdir())  # the folder of processes of tests
-        with launcher() as (process, roles):
-            process.kill()
-            process.wait(10)
-            assert left_after(roles, 10) == set()
         assert {name.partition("-")[0] for name in _new_folders(before)} == {"world", "pymp"}
-        with launcher() as (process, roles):
-            assert len(roles) == 3
+        with launcher() as (process, _):
             process.send_signal(signal.SIGINT)
             process.wait(10)
         assert _new_folders(before) == set()
@@ -450,27 +394,16 @@ def _new_folders(before: set[Path]) -> set[str]:
     return {name for name in names if name.startswith(PREFIXES)}
 
 
-class launcher:  # noqa: N801 (used like a function)
+@contextmanager
+def launcher() -> Iterator[tuple[subprocess.Popen[str], set[int]]]:
     """A process that has launched a world of three: (process, pids of its roles)."""
-
-    def __init__(self) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.launcher"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            cwd=Path(__file__).parents[2],
-        )
-
-    def __enter__(self) -> tuple[subprocess.Popen[str], set[int]]:
-        assert self.process.stdout is not None
-        return self.process, {int(pid) for pid in self.process.stdout.readline().split()}
-
-    def __exit__(self, *error: object) -> None:
-        self.process.kill()
-        self.process.wait(10)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+    command = [sys.executable, "-m", "tests.support.launcher"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT) as process:
+        assert process.stdout is not None
+        try:
+            yield process, {int(pid) for pid in process.stdout.readline().split()}
+        finally:
+            process.kill()
 
 
 class TestLogs:
@@ -480,7 +413,7 @@ class TestLogs:
             inside = world.log("a")
         for text in ("said to stdout", "said to stderr", "said by the process", "said as a warning"):
             assert text in inside
-        assert "said" not in world.log("b")
+        assert world.log("b") == ""  # and no deprecation warning of torch's
 
     def test_a_role_that_closes_its_streams_returns_and_has_a_log(self) -> None:
         """As in any Python process: C++ can still write."""
@@ -499,7 +432,7 @@ class TestLogs:
             "with launch({'a': roles_plain.speak}, folder=Path(sys.argv[1])) as world: world.wait()"
         )
         command, closed = [sys.executable, "-c", program, str(tmp_path)], partial(os.closerange, 0, 3)
-        subprocess.run(command, cwd=Path(__file__).parents[2], preexec_fn=closed, timeout=60, check=True)
+        subprocess.run(command, cwd=ROOT, preexec_fn=closed, timeout=60, check=True)
         inside = (tmp_path / "a.log").read_text()
         for text in ("said to stdout", "said to stderr", "said by the process", "said as a warning"):
             assert text in inside
@@ -510,11 +443,6 @@ class TestLogs:
             inside = {role: world.log(role) for role in world.pids}
         assert {role: world.log(role) for role in "ab"} == inside
         assert all("said to stdout" in log for log in inside.values())
-
-    def test_a_log_has_no_deprecation_warning_of_upstream(self) -> None:
-        with launch({"a": roles_plain.nothing, "b": roles_plain.nothing}) as world:
-            world.wait()
-            assert world.log("a") == ""
 
     def test_the_end_of_a_long_log_is_kept(self) -> None:
         with launch({"a": roles_plain.speak_at_length}) as world:
@@ -549,23 +477,12 @@ class TestDoors:
             assert world.wait() == {"a": Returned(["a False"]), "b": Returned(["b False"])}
 
     def test_a_before_that_raises_ends_everybody(self) -> None:
-        with launch(
-            {"a": roles_plain.nothing, "b": roles_plain.nothing}, before=roles_plain.refuse_b, deadline=100
-        ) as world:
+        with launch(dict.fromkeys("ab", roles_plain.nothing), before=roles_plain.refuse_b, deadline=100) as world:
             start = time.monotonic()
             outcomes = world.wait()
         assert time.monotonic() - start < 10
         assert without_traceback(outcomes["b"]) == Raised("tests.support.roles_plain.Unlucky", "before")
         assert without_traceback(outcomes["a"]) == lost("b raised tests.support.roles_plain.Unlucky: before")
-
-    def test_options_of_one_role_reach_that_role_only(self) -> None:
-        roles = Roles(
-            {"a": roles_plain.rpc_timeout, "b": roles_plain.rpc_timeout},
-            {"rpc_timeout": 7.5},
-            {"b": {"rpc_timeout": 8}},
-        )
-        with launch(roles) as world:
-            assert world.wait() == {"a": Returned(7.5), "b": Returned(8.0)}
 
     def test_another_backend_can_be_used(self) -> None:
         roles = {"a": roles_plain.backend_in_use, "b": roles_plain.next_one}
@@ -660,12 +577,6 @@ def test_bad_arguments_start_nothing(
     with pytest.raises(WorldError) as caught:
         launch(**arguments)  # type: ignore[arg-type]
     assert str(caught.value) == message
-
-
-def test_a_function_that_cannot_be_sent_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reference.world.launcher.start", lambda config: pytest.fail("a process was started"))
-    with pytest.raises(WorldError, match=r"^a: cannot be sent to another process \(.*wanted a function at the top"):
-        launch({"a": lambda: None})
 
 
 def test_run_rank_needs_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import torch
 import torch.distributed.rpc as rpc
-from torch._C._distributed_rpc import _get_current_rpc_agent, _is_current_rpc_agent_set, get_rpc_timeout
+from torch._C._distributed_rpc import _get_current_rpc_agent, _is_current_rpc_agent_set
 
 from reference.trace.progress import log_step
 
@@ -95,22 +95,6 @@ def fail_by_itself() -> None:
 def held() -> int:
     """How many objects the work of this role still holds."""
     return len(Holding.every)
-
-
-def exit_3() -> None:
-    sys.exit(3)
-
-
-def exit_0() -> None:
-    sys.exit(0)
-
-
-def exit_with_text() -> None:
-    sys.exit("no more")
-
-
-def leave_4() -> None:
-    os._exit(4)
 
 
 def leave_0() -> None:
@@ -258,10 +242,6 @@ def backend_in_use() -> str:
     return type(_get_current_rpc_agent()).__name__
 
 
-def rpc_timeout() -> float:
-    return get_rpc_timeout()
-
-
 def draw() -> tuple[float, float, int]:
     import random
 
@@ -294,10 +274,6 @@ def listening_addresses() -> list[str]:
                 words = [packed[at : at + 4][::-1] for at in range(0, width, 4)]
                 addresses.append(socket.inet_ntop(family, b"".join(words)))
     return addresses
-
-
-def big(count: int) -> torch.Tensor:
-    return torch.arange(count, dtype=torch.float64)
 
 
 class Unopened:
