@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
-from reference.pipeline import WORKERS, Case, forward, make_shard, roles, train_locally
-from reference.trace import CaseError, compare
+from reference.pipeline import WORKERS, Case, forward, make_shard, roles
+from reference.trace import CaseError
 from reference.training.vision import resnet50
 from reference.world import World
 from tests.support.runs import against_twin, run, run_in
@@ -19,7 +18,7 @@ MLP: dict[str, Any] = {"model": "mlp", "batch_size": 32, "image_w": 4, "image_h"
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("num_split", [1, 3, 8])
+@pytest.mark.parametrize("num_split", [1, 8])
 def test_resnet50_equals_its_twin(num_split: int) -> None:
     """Parameters, gradients and batch norm's statistics in float32, for one and for several micro-batches."""
     trace = run(Case(steps=2, num_split=num_split, **SMALL))
@@ -31,10 +30,10 @@ def test_resnet50_equals_its_twin(num_split: int) -> None:
 pytestmark = pytest.mark.world("master", *WORKERS, options={"num_worker_threads": 64})
 
 
-@pytest.mark.parametrize("num_split", [1, 2, 3, 4, 7, 32])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_mlp_equals_its_twin(world: World, num_split: int, dtype: str) -> None:
-    trace = run_in(world, Case(num_split=num_split, depth=3, dtype=dtype, **MLP))
+@pytest.mark.parametrize(("num_split", "dtype", "record"), [(7, "float64", "every"), (32, "float32", "ends")])
+def test_mlp_equals_its_twin(world: World, num_split: int, dtype: str, record: str) -> None:
+    """tests/properties has cases of fewer micro-batches."""
+    trace = run_in(world, Case(num_split=num_split, depth=3, dtype=dtype, record=record, **MLP))
     assert against_twin(trace).equal
 
 
@@ -51,26 +50,6 @@ def test_shards_are_torchvisions_resnet50() -> None:
     assert torch.equal(forward(shards, x), whole(x))
     last = [m for m in shards[1].modules() if isinstance(m, torch.nn.Conv2d)][-1]
     assert last.weight.std().item() == pytest.approx((2 / last.out_channels) ** 0.5, rel=0.01)
-
-
-@pytest.mark.long
-def test_training_lowers_the_loss() -> None:
-    """The images are twice as large as elsewhere: from smaller ones the model learns more slowly."""
-    sizes: dict[str, Any] = {"batch_size": 8, "image_w": 64, "image_h": 64, "num_classes": 1000}
-    losses = run(Case(steps=6, num_split=2, record="ends", **sizes)).losses()
-    assert losses[-1] < losses[0] / 2
-
-
-def test_the_ends_equal_those_of_the_twin() -> None:
-    assert against_twin(run(Case(**MLP, record="ends"))).equal
-
-
-@pytest.mark.long
-def test_another_number_of_micro_batches_is_another_result_with_batch_norm() -> None:
-    """S4.5: not a defect, so the twin splits as well; and a check that the comparison notices."""
-    case = Case(**{**SMALL, "batch_size": 4}, steps=1, num_split=1, record="ends")
-    one, two = train_locally(case), train_locally(replace(case, num_split=2))
-    assert not compare(one, replace(two, case=case)).equal
 
 
 @pytest.mark.parametrize(
