@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from reference.conform.process import KEPT, Ended, run_command
+from tests.support.processes import left_after
+
+STARTS_A_CHILD = (
+    "import subprocess, time, pathlib; child = subprocess.Popen(['sleep', '600']); "
+    "pathlib.Path('child').write_text(str(child.pid))"
+)
 
 
 def ran(program: str, folder: Path, seconds: float = 60.0) -> Ended:
@@ -31,40 +34,15 @@ def test_a_command_that_a_signal_ended_has_a_negative_status(tmp_path: Path) -> 
 
 
 def test_the_time_limit_ends_the_whole_group(tmp_path: Path) -> None:
-    program = (
-        "import subprocess, sys, time, pathlib\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
-        "pathlib.Path('pid').write_text(str(child.pid))\n"
-        "pathlib.Path('pid').rename('child')\n"
-        "time.sleep(600)\n"
-    )
-    found = ran(program, tmp_path, seconds=3.0)
+    found = ran(f"{STARTS_A_CHILD}; time.sleep(600)", tmp_path, seconds=3.0)
     assert found.status is None
     assert found.seconds < 30.0
-    assert _gone(int((tmp_path / "child").read_text()))
+    assert left_after({int((tmp_path / "child").read_text())}, 10) == set()
 
 
 def test_a_process_that_outlives_its_command_is_ended(tmp_path: Path) -> None:
-    program = (
-        "import subprocess, sys, pathlib\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
-        "pathlib.Path('child').write_text(str(child.pid))\n"
-    )
-    assert ran(program, tmp_path).status == 0
-    assert _gone(int((tmp_path / "child").read_text()))
-
-
-def _gone(pid: int) -> bool:
-    """Whether a process has ended within ten seconds. Its parent has ended, so init reaps it."""
-    until = time.monotonic() + 10.0
-    while time.monotonic() < until:
-        with suppress(FileNotFoundError):
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return True
-        if not Path(f"/proc/{pid}").exists():
-            return True
-        os.sched_yield()
-    return False
+    assert ran(STARTS_A_CHILD, tmp_path).status == 0
+    assert left_after({int((tmp_path / "child").read_text())}, 10) == set()
 
 
 @pytest.mark.parametrize("size", [2 * KEPT, 2 * KEPT + 1, 10**6])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import logging
 import re
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,34 +15,17 @@ from reference.cli.progress_bar import watch
 from reference.trace import progress
 
 
-class Clock:
-    """Stands for the module `time`, and moves only when told to."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(reference.cli.progress_bar, "time", SimpleNamespace(monotonic=clock.monotonic))
-    return clock
-
-
-@pytest.fixture(autouse=True)
-def _level() -> Iterator[None]:
-    """`watch` lowers the logger's level and leaves it so."""
-    before = progress.logger.level
-    yield
-    progress.logger.setLevel(before)
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """``now`` is what the time is."""
+    found = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(reference.cli.progress_bar, "time", SimpleNamespace(monotonic=lambda: found.now))
+    return found
 
 
 def step(number: int, loss: float = 0.5, steps: int = 9) -> dict[str, Any]:
@@ -56,7 +38,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return captured.err.splitlines()
 
 
-def test_a_short_run_says_nothing(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_short_run_says_nothing(clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
     with watch("basics") as report:
         clock.now += 1.999
         report("ps", step(1))
@@ -64,7 +46,7 @@ def test_a_short_run_says_nothing(clock: Clock, capsys: pytest.CaptureFixture[st
     assert lines(capsys) == []
 
 
-def test_a_long_run_prints_a_line_every_two_seconds(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_long_run_prints_a_line_every_two_seconds(clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
     with watch("basics") as report:
         clock.now += 2
         report("ps", step(1, 1234567.0))
@@ -77,15 +59,7 @@ def test_a_long_run_prints_a_line_every_two_seconds(clock: Clock, capsys: pytest
         assert lines(capsys) == ["basics: step 3 of 9, loss 0.25"]
 
 
-@pytest.mark.parametrize("last", [1, 9])
-def test_the_last_step_is_shown(last: int, clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    with watch("t") as report:
-        clock.now += 2
-        report("ps", step(last, steps=last))
-    assert lines(capsys) == [f"t: step {last} of {last}, loss 0.5"]
-
-
-def test_a_step_is_shown_once_whoever_reports_it(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_step_is_shown_once_whoever_reports_it(clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
     """The first role's report counts; a role that lags behind does not turn the display back."""
     with watch("t") as report:
         for role, number in (("a", 1), ("b", 1), ("a", 2), ("b", 2), ("a", 3), ("c", 1), ("c", 3), ("c", 4)):
@@ -99,7 +73,7 @@ def test_a_step_is_shown_once_whoever_reports_it(clock: Clock, capsys: pytest.Ca
     ]
 
 
-def test_logged_steps_are_shown(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+def test_logged_steps_are_shown(clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
     with watch("rank 0", logged=True):
         clock.now += 2
         progress.log_step(5, 5, 0.125)
@@ -109,8 +83,10 @@ def test_logged_steps_are_shown(clock: Clock, capsys: pytest.CaptureFixture[str]
     assert [line for line in lines(capsys) if line.startswith("rank 0")] == ["rank 0: step 5 of 5, loss 0.125"]
 
 
-def test_steps_of_this_process_are_not_shown_unless_asked_for(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    progress.logger.setLevel(logging.INFO)
+def test_steps_of_this_process_are_not_shown_unless_asked_for(
+    clock: SimpleNamespace, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, progress.logger.name)
     with watch("t"):
         clock.now += 2
         progress.log_step(4, 5, 0.125)
@@ -118,24 +94,20 @@ def test_steps_of_this_process_are_not_shown_unless_asked_for(clock: Clock, caps
 
 
 @pytest.mark.parametrize("logged", [True, False])
-def test_no_handler_is_left(logged: bool) -> None:
-    """The handler is removed even if the block fails; the failure passes on."""
+def test_the_logger_is_left_as_it_was(logged: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """Even if the block fails; the failure passes on."""
+    caplog.set_level(logging.WARNING, progress.logger.name)
     before = list(progress.logger.handlers)
     with pytest.raises(RuntimeError, match=r"^failed$"), watch("t", logged=logged):  # noqa: PT012
         assert len(progress.logger.handlers) == len(before) + logged
+        assert progress.logger.level == (logging.INFO if logged else logging.WARNING)
         raise RuntimeError("failed")
     assert progress.logger.handlers == before
-
-
-def test_the_loggers_level_is_restored() -> None:
-    progress.logger.setLevel(logging.WARNING)
-    with watch("t", logged=True):
-        assert progress.logger.level == logging.INFO
     assert progress.logger.level == logging.WARNING
 
 
-def shown(monkeypatch: pytest.MonkeyPatch, *reports: tuple[str, dict[str, Any]]) -> str:
-    """Everything that a terminal is sent for these reports.
+def shown(monkeypatch: pytest.MonkeyPatch, *reports: tuple[str, dict[str, Any]]) -> tuple[str, str]:
+    """All that a terminal is sent for these reports, and the same without control sequences.
 
     Not a fixture: between a test's setup and its call pytest puts its own standard error back.
     """
@@ -148,18 +120,16 @@ def shown(monkeypatch: pytest.MonkeyPatch, *reports: tuple[str, dict[str, Any]])
     with watch("server") as report:
         for role, record in reports:
             report(role, record)
-    return terminal.getvalue()
-
-
-def plain(output: str) -> str:
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output)
+    output = terminal.getvalue()
+    return output, re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output)
 
 
 def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """It has the title, the count and the newest loss, and is gone at the end: cursor up and line erased."""
-    output = shown(monkeypatch, ("worker1", step(3, loss=0.75, steps=7)), ("worker2", step(3, loss=99.0, steps=7)))
-    assert re.search(r"server \S+ 3/7 \S+ loss 0\.75\b", plain(output)), output
-    assert "99" not in plain(output)
+    reports = ("worker1", step(3, loss=0.75, steps=7)), ("worker2", step(3, loss=99.0, steps=7))
+    output, plain = shown(monkeypatch, *reports)
+    assert re.search(r"server \S+ 3/7 \S+ loss 0\.75\b", plain), output
+    assert "99" not in plain
     assert output.endswith("\x1b[1A\x1b[2K")
     assert capsys.readouterr().out == ""
 
@@ -167,12 +137,12 @@ def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 @pytest.mark.parametrize("last", [1, 9])
 def test_a_bar_is_full_after_the_last_step(last: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only then is no time left."""
-    output = plain(shown(monkeypatch, *(("ps", step(number, steps=last)) for number in range(1, last + 1))))
+    _, output = shown(monkeypatch, *(("ps", step(number, steps=last)) for number in range(1, last + 1)))
     assert f" {last}/{last} 0:00:00 loss 0.5" in output, output
 
 
 def test_a_bar_before_the_first_step_has_no_loss_steps_or_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    output = plain(shown(monkeypatch))
+    _, output = shown(monkeypatch)
     assert re.search(r"server .* loss -", output)
     assert "None" not in output
     assert "--:--" not in output

@@ -1,4 +1,4 @@
-"""Draws by seed and name, in one process and in several."""
+"""Draws by seed and name."""
 
 from __future__ import annotations
 
@@ -9,24 +9,6 @@ import torch
 from torch import nn
 
 from reference.training.rng import build_seeded, generator, seed_for, seeded
-from reference.world import launch
-
-
-def draws(seed: int, name: str) -> list[float]:
-    """Runs on any role."""
-    with seeded(seed, name):
-        values: list[float] = torch.rand(3).tolist()
-    return values
-
-
-def test_draws_depend_on_seed_and_name_only() -> None:
-    """They do not depend on the process, on earlier draws, or on how often they are drawn."""
-    with launch(["a", "b"]) as world:
-        world.call("a", torch.rand, 7)
-        got = [world.call(role, draws, 3, "x") for role in ("a", "b", "a")]
-    assert got == [draws(3, "x")] * 3
-    assert draws(3, "x") != draws(3, "y")
-    assert draws(3, "x") != draws(4, "x")
 
 
 def fail(numbers: torch.Tensor) -> None:
@@ -35,7 +17,8 @@ def fail(numbers: torch.Tensor) -> None:
 
 def test_the_default_generator_is_left_alone() -> None:
     before = torch.get_rng_state()
-    draws(0, "a")
+    with seeded(0, "a"):
+        torch.rand(3)
     with pytest.raises(ValueError, match=r"^5 numbers$"), seeded(0, "a"):
         fail(torch.rand(5))
     build_seeded(nn.Linear, 3, 4, seed=1, name="x", dtype="float32")

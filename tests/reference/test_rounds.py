@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from operator import itemgetter
 from typing import Any
@@ -76,12 +76,11 @@ class TestJoin:
             rounds.join("a")
 
     def test_the_errors_have_the_class_and_the_words_of_the_users(self) -> None:
-        with closing(Rounds[str](NAMES, 1, timeout=60, error=StepFailed)) as rounds:
-            with pytest.raises(StepFailed, match=r"^unknown worker 'c', wanted one of a, b$"):
-                rounds.join("c")
-            rounds.join("a")
-            with pytest.raises(StepFailed, match=r"^step 0: a reports twice$"):
-                rounds.join("a")
+        with (
+            closing(Rounds[str](NAMES, 1, timeout=60, error=StepFailed)) as rounds,
+            pytest.raises(StepFailed, match=r"^unknown worker 'c', wanted one of a, b$"),
+        ):
+            rounds.join("c")
 
 
 class TestFailure:
@@ -121,21 +120,10 @@ class TestFailure:
             raise KeyError("no")
         assert error_of(waiting) == "RoundFailed: round 0: the report of b failed: KeyError: 'no'"
 
-    def test_work_that_fails_fails_the_round(self, rounds: Rounds[str]) -> None:
-        waiting, _ = rounds.join("a")
-        with pytest.raises(RoundFailed, match=r"^round 0: the sum failed: KeyError: 'no'$"), rounds.work("the sum"):
-            raise KeyError("no")
-        assert error_of(waiting) == "RoundFailed: round 0: the sum failed: KeyError: 'no'"
-
     def test_no_work_begins_after_a_failure(self, rounds: Rounds[str]) -> None:
         rounds.fail("a has gone")
         with pytest.raises(RoundFailed, match=r"^round 0: a has gone$"), rounds.work("the sum"):
             pytest.fail("begun")
-
-    def test_a_refused_block_is_not_entered_and_fails_nothing(self, rounds: Rounds[str]) -> None:
-        with pytest.raises(RoundFailed, match=r"^unknown trainer 'c'"), rounds.report("c"):
-            pytest.fail("entered")
-        assert rounds.failure is None
 
     def test_a_failure_may_be_told_under_a_lock_that_the_waiting_take(self, rounds: Rounds[str]) -> None:
         lock, heard = threading.Lock(), threading.Event()
@@ -194,14 +182,6 @@ class TestGather:
 
 
 class TestApart:
-    def test_no_participant_waits_for_another(self) -> None:
-        with closing(Rounds[str](NAMES, 2, timeout=1.0, together=False)) as rounds:
-            calling = threading.Timer(0.5, rounds.heartbeat, ["b"])
-            calling.start()
-            with pytest.raises(RoundFailed, match=r"^round 0: nothing for 1\.0 s from a$"):
-                rounds.gather(calls_of(*NAMES), stay=0)
-            calling.join()
-
     def test_a_participant_that_has_ended_is_not_silent(self) -> None:
         """Together it would be missing, because it did not report."""
         calls = calls_of(*NAMES)
@@ -216,18 +196,6 @@ class TestApart:
         calls = calls_of(*NAMES)
         calls["b"].set_result(0)
         with closing(Rounds[str](NAMES, 2, timeout=0.2)) as rounds:
-            rounds.join("a")[0].add_done_callback(passing_on(calls["a"]))
+            rounds.join("a")
             with pytest.raises(RoundFailed, match=r"^round 0: nothing for 0\.2 s from b$"):
-                rounds.gather(calls)
-
-
-def passing_on(call: torch.futures.Future[Any]) -> Callable[[torch.futures.Future[Any]], None]:
-    """A participant whose call fails of what it has waited for."""
-
-    def pass_on(waited: torch.futures.Future[Any]) -> None:
-        try:
-            waited.value()
-        except RuntimeError as error:
-            call.set_exception(error)
-
-    return pass_on
+                rounds.gather(calls, stay=0)

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from reference.world import rpc_agent
-from reference.world.rpc_agent import VARIABLES, addresses, interface_towards, is_loopback, listen_towards
+from reference.world.rpc_agent import VARIABLES, addresses, interface_towards, listen_towards
 
 
 @pytest.mark.parametrize("master", ["127.0.0.1", "localhost", "127.0.1.1"])
@@ -56,13 +56,6 @@ def test_the_source_decides_not_the_first_interface(monkeypatch: pytest.MonkeyPa
 def test_what_the_user_set_stays(given: dict[str, str], wanted: dict[str, str]) -> None:
     listen_towards("127.0.0.1", given)
     assert given == wanted
-
-
-@pytest.mark.parametrize(
-    ("address", "wanted"), [("127.3.2.1", True), ("::1", True), ("10.0.0.1", False), ("localhost", False), ("", False)]
-)
-def test_loopback_addresses_are_recognised(address: str, wanted: bool) -> None:
-    assert is_loopback(address) is wanted
 
 
 @pytest.mark.parametrize("master", ["a" * 70, "..", "a..b", "\udcff", "\x1b", ""], ids=range(6))

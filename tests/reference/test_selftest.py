@@ -27,12 +27,6 @@ def test_each_hostile_program_gets_its_verdict(hostile: Hostile, suite: Suite, t
     assert tested.holds, tested
 
 
-def test_there_are_enough_broken_implementations() -> None:
-    assert len(MISTAKES) + len(HOSTILE) >= 40
-    names = [each.name for each in (*MISTAKES, *HOSTILE)]
-    assert len(set(names)) == len(names)
-
-
 def test_the_command_fails_unless_verdict_and_explanation_are_the_expected_ones(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

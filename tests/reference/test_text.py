@@ -9,25 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faults.ledger.ledger import value_text
-from reference.system.text import (
-    LINE,
-    VALUE,
-    OneLine,
-    cause_of,
-    is_file_name,
-    one_line,
-    printable,
-    shown,
-    telling_line,
-    text_of,
-)
+from reference.system.text import LINE, VALUE, OneLine, cause_of, is_file_name, one_line, printable, shown
+from tests.support.roles_plain import Mute
 
 THERE = "On WorkerInfo(id=1, name=b):"
-
-
-class Mute(Exception):
-    def __str__(self) -> str:
-        raise ValueError("no text")
 
 
 @pytest.mark.parametrize(
@@ -45,19 +30,7 @@ def test_the_cause_is_the_first_line_that_says_what_happened(error: Exception, c
     assert cause_of(error) == cause
 
 
-def test_an_error_that_says_nothing_has_no_telling_line() -> None:
-    assert telling_line(RuntimeError("")) == ""
-    assert text_of(Mute()) == ""
-
-
 ANY = st.text(st.characters(), max_size=50) | st.text(st.characters(exclude_categories=[]), max_size=50)
-
-
-def nested(depth: int) -> list[object]:
-    value: list[object] = []
-    for _ in range(depth):
-        value = [value]
-    return value
 
 
 @given(text=ANY, longest=st.integers(20, 60))
@@ -102,9 +75,12 @@ def test_a_value_is_shown_on_one_short_line_without_writing_it_all() -> None:
 
 
 def test_a_value_without_a_text_has_one_all_the_same() -> None:
+    nested: list[object] = []
+    for _ in range(100_000):
+        nested = [nested]
     assert value_text("a b") == "a b"
     assert value_text([1]) == "[1]"
-    assert value_text(nested(100_000)) == "a list that cannot be shown (RecursionError)"
+    assert value_text(nested) == "a list that cannot be shown (RecursionError)"
 
 
 def test_an_errors_text_is_one_line_however_it_is_raised() -> None:

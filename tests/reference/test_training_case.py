@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-import torch
 
 from reference.trace.case import CaseError, choice_field, listed, number_field
 from reference.training.training_case import ExactableCase
@@ -29,11 +28,6 @@ def test_a_tutorials_own_fields_come_before_those_of_every_training_case() -> No
     own = ["lr", "momentum", "model"]
     assert [item.name for item in listed(Sample)] == ["seed", "steps", "record", "timeout", *own, "dtype", "arithmetic"]
     assert changes(Sample(dtype="float64", lr=0.25)) == "lr=0.25 dtype=float64"
-
-
-@pytest.mark.parametrize("name", ["float32", "float64"])
-def test_the_dtype_is_torchs(name: str) -> None:
-    assert Sample(dtype=name).torch_dtype is {"float32": torch.float32, "float64": torch.float64}[name]
 
 
 def test_a_caller_waits_longer_than_the_server() -> None:

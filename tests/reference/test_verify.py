@@ -10,7 +10,7 @@ import pytest
 from reference import TUTORIALS, load, rpc_basics
 from reference.trace import CaseError
 from reference.verify import judge
-from reference.verify.verify import QUICK, quick, verify
+from reference.verify.verify import quick, verify
 from tests.support.runs import run
 
 
@@ -45,7 +45,3 @@ def test_fields_may_differ() -> None:
     assert quick("rnn", timeout=2.0).timeout == 2.0
     with pytest.raises(CaseError, match="steps must be at least 1"):
         quick("rnn", steps=0)
-
-
-def test_only_tutorials_are_named() -> None:
-    assert set(QUICK) <= set(TUTORIALS)

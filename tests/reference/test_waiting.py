@@ -28,36 +28,11 @@ def test_a_participant_that_calls_is_not_silent() -> None:
     calling.join()
 
 
-def test_a_failure_is_told_in_no_callers_thread() -> None:
-    """So it may be told under any lock."""
-    liveness, told_in = Liveness("a", 60), list[threading.Thread]()
-    heard = threading.Event()
-
-    def hear(_: Future[None]) -> None:
-        told_in.append(threading.current_thread())
-        heard.set()
-
-    liveness.failed.add_done_callback(hear)
-    liveness.fail("planted")
-    assert heard.wait(10)
-    assert told_in != [threading.current_thread()]
-
-
 def test_a_closed_watch_does_not_fail() -> None:
     liveness = Liveness("a", 0.1)
     liveness.close()
     threading.Event().wait(0.2)
     assert liveness.reason is None
-
-
-def test_the_results_are_in_the_order_of_the_calls_and_end_the_watch() -> None:
-    before, given, liveness = threading.enumerate(), futures("a", "b"), Liveness("ab", 60)
-    (watch,) = [each for each in threading.enumerate() if each not in before]
-    for value, name in enumerate("ba"):
-        given[name].set_result(value)
-    assert list(liveness.gather(given).items()) == [("a", 1), ("b", 0)]
-    watch.join(10)
-    assert not watch.is_alive()
 
 
 class TestGather:
