@@ -47,7 +47,7 @@ def test_distance_is_that_of_the_places(dtype: torch.dtype, data: st.DataObject)
     )
     if data.draw(st.booleans(), "close to zero"):
         top = 1 << (8 * dtype.itemsize - 1)
-        left, right = ([bits % 4 - top * (bits % 8 // 4) for bits in side] for side in (left, right))
+        left, right = (tuple(bits % 4 - top * (bits % 8 // 4) for bits in side) for side in (left, right))
     a, b = tensor_of(left, dtype), tensor_of(right, dtype)
     for signed in (True, False):
         places = ((place(x, dtype, signed), place(y, dtype, signed)) for x, y in zip(left, right, strict=True))
