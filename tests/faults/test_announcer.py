@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from faults.inject.announcer import Announcer, hear_steps
@@ -27,14 +28,8 @@ def test_only_the_named_call_and_step_are_announced() -> None:
     announcer, seen = Announcer("ps"), list[str]()
     announcer.subscribe(Moment.parse("call:m:f#2@ps"), partial(seen.append, "call"))
     announcer.subscribe(Moment.parse("step:2@ps"), partial(seen.append, "step"))
-    for event, number, site in [
-        ("call", 1, "m:f"),
-        ("call", 2, "m:g"),
-        ("step", 1, ""),
-        ("step", 3, ""),
-        ("up", 2, ""),
-    ]:
-        announcer.announce(event, number, site)
+    for other in [("call", 1, "m:f"), ("call", 2, "m:g"), ("step", 1, ""), ("step", 3, ""), ("up", 2, "")]:
+        announcer.announce(*other)
     assert seen == []
     announcer.announce("call", 2, "m:f")
     announcer.announce("step", 2)
@@ -42,19 +37,16 @@ def test_only_the_named_call_and_step_are_announced() -> None:
 
 
 def test_many_threads_at_one_moment_act_once() -> None:
-    announcer, seen = Announcer("ps"), []
-    together = threading.Barrier(8)
+    announcer, seen, together = Announcer("ps"), list[int](), threading.Barrier(8)
+    announcer.subscribe(Moment.parse("up@ps"), lambda: seen.append(threading.get_ident()))
 
-    def arrive() -> None:
+    def arrive(_: int) -> int:
         together.wait(timeout=30)
         announcer.announce("up")
+        return threading.get_ident()
 
-    announcer.subscribe(Moment.parse("up@ps"), lambda: seen.append(threading.current_thread()))
-    threads = [threading.Thread(target=arrive) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=30)
+    with ThreadPoolExecutor(8) as pool:
+        threads = set(pool.map(arrive, range(8)))
     assert len(seen) == 1
     assert seen[0] in threads
 
@@ -67,13 +59,14 @@ def test_an_action_may_announce_and_subscribe() -> None:
     assert seen == ["later"]
 
 
-def test_steps_are_heard_in_the_log() -> None:
-    announcer, seen = Announcer("ps"), list[int]()
+def test_steps_are_heard_in_the_log_and_the_programs_logging_is_left_alone() -> None:
+    announcer, seen, before = Announcer("ps"), list[int](), list(logging.getLogger().handlers)
     for step in (1, 2):
         announcer.subscribe(Moment.parse(f"step:{step}@ps"), partial(seen.append, step))
     logger = logging.Logger("steps", logging.INFO)
     undo = hear_steps(partial(announcer.announce, "step"))
     try:
+        assert logging.getLogger().handlers == before  # a handler there would make `logging.basicConfig` do nothing
         for extra in ({}, {"step": None}, {"step": True}, {"step": "1"}, {"step": 1.0}, {"step": 3}):
             logger.info("no step", extra=extra)
         logger.debug("not logged", extra={"step": 1})
@@ -85,6 +78,7 @@ def test_steps_are_heard_in_the_log() -> None:
         undo()
     logger.info("step", extra={"step": 1})
     assert seen == [2]
+    assert logging.Logger.callHandlers.__qualname__ == "Logger.callHandlers"
 
 
 def test_errors_are_heard_as_the_log_shows_them() -> None:
@@ -99,14 +93,3 @@ def test_errors_are_heard_as_the_log_shows_them() -> None:
         undo()
     logger.error("too late")
     assert [each.getMessage() for each in heard] == ["checksum of trainer1 differs", "lost"]
-
-
-def test_hearing_steps_leaves_the_programs_logging_alone() -> None:
-    """A handler at the root would make `logging.basicConfig` do nothing."""
-    before = list(logging.getLogger().handlers)
-    undo = hear_steps(lambda step: None)
-    try:
-        assert logging.getLogger().handlers == before
-    finally:
-        undo()
-    assert logging.Logger.callHandlers.__qualname__ == "Logger.callHandlers"

@@ -16,18 +16,6 @@ class Closed(Exception):
     """An error of a program's own."""
 
 
-class Sealed(Exception):
-    """It takes no further attributes, and cannot say what it is."""
-
-    __slots__ = ()
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise TypeError
-
-    def __str__(self) -> str:
-        raise ValueError
-
-
 def lost() -> None:
     raise Closed("no")
 
@@ -86,37 +74,38 @@ def test_the_same_object_has_one_identity_wherever_it_is_met_even_in_another_pro
     assert links_of(caught("lost()"))[0].identity != first.identity  # an equal one
 
 
-class Odd(Exception):
-    """It answers no question for an attribute."""
-
-    def __getattr__(self, name: str) -> object:
-        raise OSError(name)
-
-
-def test_an_error_whose_attributes_fail_has_no_identity() -> None:
-    assert links_of(Odd("x")) == [Link(("Odd", "Exception"), "x")]
-
-
 def test_a_member_that_is_a_cause_as_well_is_a_member() -> None:
     found = links_of(caught("try: lost()\nexcept Closed as error: raise ExceptionGroup('all', [error]) from error"))
     assert [(each.way, each.name) for each in found] == [("", "ExceptionGroup"), ("member", "Closed")]
 
 
 class Unread(Exception):
-    """It does not tell its cause."""
+    """It answers no question for an attribute, and does not tell its cause."""
+
+    def __getattr__(self, name: str) -> object:
+        raise OSError(name)
 
     @property
     def __cause__(self) -> BaseException:  # type: ignore[override]
         raise OSError
 
 
-def test_an_error_whose_cause_cannot_be_read_is_a_link() -> None:
-    assert [each.name for each in links_of(Unread("x"))] == ["Unread"]
-    assert links_of(BaseException("x"))[0].types == ("BaseException",)
+class Sealed(Exception):
+    """It takes no further attributes, and cannot say what it is."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise TypeError
+
+    def __str__(self) -> str:
+        raise ValueError
 
 
-def test_an_error_that_can_be_neither_marked_nor_read_is_known_by_its_class() -> None:
+def test_an_error_that_answers_nothing_is_known_by_its_class() -> None:
+    assert links_of(Unread("x")) == [Link(("Unread", "Exception"), "x")]
     assert links_of(Sealed()) == [Link(("Sealed", "Exception"))]
+    assert links_of(BaseException("x"))[0].types == ("BaseException",)
 
 
 def test_chains_and_texts_are_cut() -> None:

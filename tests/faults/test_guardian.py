@@ -22,35 +22,27 @@ from faults.inject.process import guardian
 @contextmanager
 def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     """Start a process that lives as long as the test."""
-    process = subprocess.Popen(["sleep", "1000"])
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait(10)
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 class Watched:
     """A guardian of ``target``, fired by ``firing``."""
 
     def __init__(self, target: int, firing: int, ledger: Path, seconds: float) -> None:
-        handles = [
-            os.pidfd_open(target),
-            os.pidfd_open(firing),
-            os.open(ledger, os.O_CREAT | os.O_APPEND | os.O_WRONLY),
-        ]
-        names = dict(zip(("target", "firing", "ledger"), handles, strict=True))
-        told = json.dumps({**names, "pid": target, "seconds": seconds, "details": {"fault": 3}})
+        opened = os.open(ledger, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+        handles = {"target": os.pidfd_open(target), "firing": os.pidfd_open(firing), "ledger": opened}
+        told = json.dumps({**handles, "pid": target, "seconds": seconds, "details": {"fault": 3}})
         self.ledger = ledger
+        command = [sys.executable, "-I", "-S", guardian.__file__, told]
+        pipe = subprocess.PIPE
         self.process = subprocess.Popen(
-            [sys.executable, "-I", "-S", guardian.__file__, told],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            pass_fds=handles,
-            start_new_session=True,
-            bufsize=0,
+            command, bufsize=0, stdin=pipe, stdout=pipe, pass_fds=[*handles.values()], start_new_session=True
         )
-        for handle in handles:
+        for handle in handles.values():
             os.close(handle)
 
     def said(self) -> str:
@@ -68,23 +60,21 @@ class Watched:
         assert self.process.wait(10) == 0
         return [json.loads(line) for line in self.ledger.read_text().splitlines() if line]
 
-    def close(self) -> None:
+    def leave(self) -> None:
+        """End its orders."""
         assert self.process.stdin is not None
-        assert self.process.stdout is not None
         self.process.stdin.close()
-        self.process.kill()
-        self.process.wait(10)
-        self.process.stdout.close()
 
 
 @contextmanager
 def watching(target: int, firing: int, folder: Path, seconds: float, role: str = "a") -> Iterator[Watched]:
     watched = Watched(target, firing, folder / f"{role}.jsonl", seconds)
-    try:
-        assert watched.said() == "ready"
-        yield watched
-    finally:
-        watched.close()
+    with watched.process:
+        try:
+            assert watched.said() == "ready"
+            yield watched
+        finally:
+            watched.process.kill()
 
 
 def stop(watched: Watched, pid: int) -> None:
@@ -107,24 +97,8 @@ def test_the_guardian_stops_a_process_for_its_seconds(tmp_path: Path) -> None:
     assert effective["time"] < resumed["time"] <= time.monotonic()
 
 
-def test_the_guardian_continues_the_process_when_its_orders_end(tmp_path: Path) -> None:
-    with sleeper() as target, watching(target.pid, os.getpid(), tmp_path, 600) as watched:
-        stop(watched, target.pid)
-        assert watched.process.stdin is not None
-        watched.process.stdin.close()
-        assert [(each["event"], each.get("why")) for each in watched.events()] == [
-            ("effective", None),
-            ("resumed", "left"),
-        ]
-        assert not guardian.is_stopped(target.pid)
-
-
 def test_the_guardian_continues_the_process_when_the_firing_one_ends(tmp_path: Path) -> None:
-    with (
-        sleeper() as target,
-        sleeper() as firing,
-        watching(target.pid, firing.pid, tmp_path, 600) as watched,
-    ):
+    with sleeper() as target, sleeper() as firing, watching(target.pid, firing.pid, tmp_path, 600) as watched:
         stop(watched, target.pid)
         firing.kill()
         assert watched.events()[-1]["why"] == "left"
@@ -156,28 +130,19 @@ def test_of_two_pauses_at_once_the_last_one_continues_the_process(first: int, tm
         stop(one, target.pid)
         other.order()
         assert other.said() == "stopped"
-        for watched, why in zip(
-            (one, other) if first == 0 else (other, one), ("another pauses it", "left"), strict=True
-        ):
+        order = (one, other) if first == 0 else (other, one)
+        for watched, why in zip(order, ("another pauses it", "left"), strict=True):
             assert guardian.is_stopped(target.pid)
-            assert watched.process.stdin is not None
-            watched.process.stdin.close()
-            assert [(each["event"], each.get("why")) for each in watched.events()] == [
-                ("effective", None),
-                ("resumed", why),
-            ]
+            watched.leave()
+            told = [(each["event"], each.get("why")) for each in watched.events()]
+            assert told == [("effective", None), ("resumed", why)]
         assert not guardian.is_stopped(target.pid)
 
 
 @pytest.mark.parametrize("who", ["orders", "firing", "target"])
 def test_the_guardian_ends_if_it_is_cancelled_before_its_order(tmp_path: Path, who: str) -> None:
-    with (
-        sleeper() as target,
-        sleeper() as firing,
-        watching(target.pid, firing.pid, tmp_path, 600) as watched,
-    ):
-        assert watched.process.stdin is not None
-        {"orders": watched.process.stdin.close, "firing": firing.kill, "target": target.kill}[who]()
+    with sleeper() as target, sleeper() as firing, watching(target.pid, firing.pid, tmp_path, 600) as watched:
+        {"orders": watched.leave, "firing": firing.kill, "target": target.kill}[who]()
         assert watched.events() == []
         assert target.poll() is None or who == "target"
         assert not guardian.is_stopped(target.pid)

@@ -6,6 +6,8 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any
 
@@ -87,23 +89,19 @@ def test_a_running_function_comes_before_a_global() -> None:
 
 
 def test_a_function_that_runs_in_another_thread_holds_its_variables() -> None:
-    keys: list[int] = []
-    ready, over = threading.Event(), threading.Event()
+    keys, over = SimpleQueue[int](), threading.Event()
 
     def work() -> None:
         own = Thing()
-        keys.append(id(own))
-        ready.set()
+        keys.put(id(own))
         over.wait(20)
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        assert ready.wait(20)
-        assert holder(keys[0]).by.startswith("the variable own of the running function test_a_function_that_runs")
-    finally:
-        over.set()
-        thread.join()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work)
+        try:
+            assert holder(keys.get()).by.startswith("the variable own of the running function test_a_function_that_run")
+        finally:
+            over.set()
 
 
 def test_what_nothing_leads_to_is_held_by_something_unseen() -> None:

@@ -19,29 +19,24 @@ def test_only_what_has_begun_since_is_left(monkeypatch: pytest.MonkeyPatch) -> N
     """Shared memory that was made anew under its old name has begun since."""
     monkeypatch.setattr(leak_account, "GRACE", 0.05)
     monkeypatch.setattr(leak_account, "REMOVAL", 0.05)
-    name = f"faults_test_{os.getpid()}"
+    again, old = (SHARED / f"faults_test_{os.getpid()}_{each}" for each in ("again", "old"))
     with ExitStack() as undo:
 
-        def begin(what: str) -> subprocess.Popen[bytes]:
-            (SHARED / f"{name}_{what}").write_bytes(b"1")
-            undo.callback((SHARED / f"{name}_{what}").unlink, missing_ok=True)
+        def sleeper() -> int:
             process = undo.enter_context(subprocess.Popen(["sleep", "1000"]))
             undo.callback(process.kill)
-            return process
+            return process.pid
 
-        begin("one")
-        begin("two")
+        again.write_bytes(b"1")
+        undo.callback(again.unlink)
+        sleeper()
         accounting = Accounting("none")
         assert accounting.left() == []
-        again, old = SHARED / f"{name}_two", SHARED / f"{name}_old"
         again.rename(old)  # so that its inode is not free for the new one
         undo.callback(old.unlink)
         again.write_bytes(b"2")
-        third = begin("three")
-        assert accounting.left() == [
-            f"process {third.pid}: sleep 1000",
-            *(f"shared memory {name}_{each}" for each in ("old", "three", "two")),
-        ]
+        wanted = [f"process {sleeper()}: sleep 1000", *(f"shared memory {each.name}" for each in (again, old))]
+        assert accounting.left() == wanted
 
 
 def test_memory_that_is_removed_when_its_process_has_ended_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,12 +51,11 @@ def test_memory_that_is_removed_when_its_process_has_ended_is_nobodys(monkeypatc
 
 
 STRANGER = """
-import os, signal
-from multiprocessing import resource_tracker, shared_memory
-
-memory = shared_memory.SharedMemory(create=True, size=8)
-resource_tracker.unregister(memory._name, "shared_memory")  # the test removes it
-print(os.getpid(), memory.name, flush=True)
+import mmap, os, signal, sys
+memory = open(sys.argv[1], "w+b")
+memory.truncate(8)
+mapped = mmap.mmap(memory.fileno(), 8)
+print(os.getpid(), flush=True)
 signal.pause()
 """
 
@@ -71,13 +65,13 @@ def test_what_another_run_has_at_the_same_time_is_nobodys(monkeypatch: pytest.Mo
     monkeypatch.setattr(leak_account, "GRACE", 0.05)
     monkeypatch.setattr(leak_account, "REMOVAL", 0.05)
     accounting = Accounting("none")
-    said, told = os.pipe()
-    subprocess.run(["setsid", "--fork", sys.executable, "-c", STRANGER], stdout=told, check=True)
-    os.close(told)
-    with os.fdopen(said) as lines:
-        pid, name = lines.readline().split()
+    memory = SHARED / f"faults_test_{os.getpid()}_stranger"
+    command = ["setsid", "--fork", sys.executable, "-c", STRANGER, str(memory)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as forking:
+        assert forking.stdout is not None
+        pid = int(forking.stdout.readline())
     try:
         assert accounting.left() == []
     finally:
-        os.kill(int(pid), signal.SIGKILL)
-        (SHARED / name).unlink()
+        os.kill(pid, signal.SIGKILL)
+        memory.unlink()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -128,11 +129,8 @@ def test_threads_write_whole_lines(tmp_path: Path) -> None:
         for number in range(200):
             ledger.write("invoke", thread=thread, number=number, filler="x" * (number * 37 % 5000))
 
-    threads = [threading.Thread(target=write, args=(each,)) for each in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=60)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(8)))
     ledger.close()
     timeline = read(tmp_path)
     assert timeline.torn == {}
@@ -150,11 +148,11 @@ def test_a_ledger_can_be_closed_while_threads_write(tmp_path: Path) -> None:
             ledger.write("invoke", number=number)
             started.release()
 
-    thread = threading.Thread(target=write)
-    thread.start()
-    assert started.acquire(timeout=30)
-    ledger.close()
-    thread.join(timeout=60)
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write)
+        assert started.acquire(timeout=30)
+        ledger.close()
+    assert writing.exception() is None
     assert read(tmp_path).torn == {}
 
 
@@ -235,18 +233,9 @@ def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_two_processes_that_play_one_role_have_the_clocks_of_their_machines(tmp_path: Path) -> None:
-    first, second = (
-        {**start(boot, time, wall), "process": pid}
-        for boot, time, wall, pid in (("a", 5.0, 100.0, 1), ("b", 70.0, 101.0, 2))
-    )
-    put(
-        tmp_path,
-        "ps",
-        first,
-        second,
-        {"event": "x", "time": 8.0, "process": 1},
-        {"event": "y", "time": 71.0, "process": 2},
-    )
+    first, second = {**start("a", 5.0, 100.0), "process": 1}, {**start("b", 70.0, 101.0), "process": 2}
+    events = [{"event": "x", "time": time, "process": process} for time, process in ((8.0, 1), (71.0, 2))]
+    put(tmp_path, "ps", first, second, *events)
     assert [event.time for event in read(tmp_path).events] == [0.0, 1.0, 2.0, 3.0]
     put(tmp_path, "ps", first, {"event": "x", "time": 8.0, "process": "1"})
     assert read(tmp_path).torn == {"ps": 1}
