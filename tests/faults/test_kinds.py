@@ -49,10 +49,10 @@ def test_every_kind_can_hit_a_function() -> None:
     assert {fields["kind"] for fields in PROVEN if fields["site"] not in ENGINE_SITES} == {kind.name for kind in CALLS}
 
 
-@pytest.mark.parametrize("fields", REFUSED, ids=lambda fields: " ".join(map(str, fields.values())))
-def test_what_a_kind_cannot_hit_is_refused_by_name(fields: dict[str, Any]) -> None:
-    assert fields["site"] in ENGINE_SITES
-    assert fields["site"] in (refusal(fields) or "")
+def test_what_a_kind_cannot_hit_is_refused_by_name() -> None:
+    for fields in REFUSED:
+        assert fields["site"] in ENGINE_SITES
+        assert fields["site"] in (refusal(fields) or ""), fields
 
 
 @pytest.mark.long
