@@ -12,11 +12,8 @@ from typing import Any
 import pytest
 
 from faults.plan import Fault, Plan, PlanError
-from faults.plan.fields import (
-    FIELDS,
-    check_value,
-)
-from faults.plan.kinds import KINDS, Kind, kind_of
+from faults.plan.fields import FIELDS, check_value
+from faults.plan.kinds import KINDS, Kind
 from tests.project.fault_tables import ROOT, fields_table, shapes_table
 
 
@@ -49,17 +46,17 @@ def test_every_kind_stands_on_the_page_of_its_place(kind: Kind) -> None:
 
 @pytest.mark.parametrize(
     ("name", "low", "high", "step"),
-    [("nth", 1, 10**9, 1), ("times", 1, 10**6, 1), ("kbit_per_second", 1, 10**8, 1)]
-    + [(name, 5e-324, high, None) for name, high in [("seconds", 1e6), ("percent", 100.0), ("chance_percent", 100.0)]]
-    + [
-        (name, 5e-324, high, None)
-        for name, high in [("latency_ms", 1e5), ("jitter_ms", 2e3), ("reorder_percent", 50.0)]
+    [
+        *((name, 1, high, 1) for name, high in {"nth": 10**9, "times": 10**6, "kbit_per_second": 10**8}.items()),
+        *((name, 5e-324, high, 0.001) for name, high in {"seconds": 1e6, "percent": 100.0, "latency_ms": 1e5}.items()),
+        *((name, 5e-324, high, 0.001) for name, high in {"jitter_ms": 2e3, "reorder_percent": 50.0}.items()),
+        ("chance_percent", 5e-324, 100.0, 0.001),
     ],
 )
-def test_the_limits_of_a_number_are_allowed(name: str, low: float, high: float, step: int | None) -> None:
+def test_the_limits_of_a_number_are_allowed(name: str, low: float, high: float, step: float) -> None:
     assert check_value("Kind", name, low) == low
     assert check_value("Kind", name, high) == high
-    for beyond in (low - (step or 1e-300), high + (step or 0.001)):
+    for beyond in (low - step, high + step):
         with pytest.raises(PlanError):
             check_value("Kind", name, beyond)
 
@@ -88,11 +85,26 @@ def test_an_error_is_an_exception_made_from_a_text() -> None:
     assert not refused & accepted
 
 
-def test_fields_that_determine_no_place_are_refused() -> None:
-    with pytest.raises(PlanError, match=r"^Delay needs either 'site' or 'message', got nothing$"):
-        kind_of("Delay", {})
-    with pytest.raises(PlanError, match=r"^Crash needs either 'site' or 'at', got 'at' and 'site'$"):
-        kind_of("Crash", {"at": 1, "site": 2})
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        ("", "Slow needs 'kbit_per_second' or 'latency_ms', got role"),
+        ("jitter_ms=1", "Slow: 'jitter_ms' needs 'latency_ms', got role, jitter_ms"),
+        (
+            "kbit_per_second=9 reorder_percent=1",
+            "Slow: 'reorder_percent' needs 'latency_ms', got role, kbit_per_second, reorder_percent",
+        ),
+        (
+            "latency_ms=1000.0000001 jitter_ms=1000.0000002",
+            "Slow: 'jitter_ms' must be at most 'latency_ms', got 1000.0000002 and 1000.0000001",
+        ),
+        ("latency_ms=5 jitter_ms=5.5", "Slow: 'jitter_ms' must be at most 'latency_ms', got 5.5 and 5.0"),
+    ],
+)
+def test_fields_that_do_not_go_together_are_refused_in_one_line(fields: str, line: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        Fault.parse(f"Slow role=a {fields}")
+    assert str(caught.value) == line
 
 
 def test_the_examples_of_the_manual_are_one_plan() -> None:
