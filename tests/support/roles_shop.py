@@ -6,11 +6,9 @@ import json
 import os
 import threading
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -318,9 +316,9 @@ def arrived(gate: OrderGate, count: int) -> bool:
         return gate.changed.wait_for(lambda: sum(len(each.arrived) for each in gate.groups.values()) >= count, 10)
 
 
-def seconds_of_another_call(function: str, to: str) -> float:
-    """Return how long a second call takes that is sent right after one of ``function``."""
-    faulty = rpc.rpc_async(to, globals()[function], args=(1,), timeout=0.8)
+def seconds_of_another_call(to: str) -> float:
+    """Return how long a second call takes that is sent right after one of `function`."""
+    faulty = rpc.rpc_async(to, function, args=(1,), timeout=0.8)
     start = time.monotonic()
     rpc.rpc_sync(to, process_id)
     seconds = time.monotonic() - start
@@ -337,30 +335,6 @@ def refused(kind: str, to: str) -> Answer:
 
 def send_a_lock(to: str) -> Answer:
     return answer(lambda: rpc.rpc_sync(to, function, args=(threading.Lock(),)))
-
-
-def scripted(x: torch.Tensor) -> torch.Tensor:
-    return x + 1
-
-
-with warnings.catch_warnings():
-    # Where a role imports this module, torch 2.15 would write the warning to the role's log, which a test reads.
-    warnings.filterwarnings("ignore", message=".torch.jit.script. is")
-    scripted = torch.jit.script(scripted)
-
-
-THINGS: Mapping[str, tuple[Any, tuple[Any, ...]]] = {
-    "str.upper": (str.upper, ("x",)),
-    "operator": (torch.add, (torch.ones(2), 1)),
-    "partial": (partial(function, 1), ()),
-    "script": (scripted, (torch.ones(2),)),
-}
-
-
-def call_something(name: str, to: str) -> Answer:
-    """Call one of the callables that are neither function nor method."""
-    called, args = THINGS[name]
-    return answer(lambda: rpc.rpc_sync(to, called, args=args))
 
 
 class _Pickler(_InternalRPCPickler):
@@ -393,10 +367,6 @@ def call_briefly() -> None:
 
 def refer_to_oneself() -> None:
     rpc.remote(rpc.get_worker_info().name, function, args=(1,), timeout=0.2).to_here(0.2)
-
-
-def three_calls() -> None:
-    assert [each.value for each in calls("rpc_sync", "b", 3)] == [2, 6, 12]
 
 
 def leak_a_context() -> None:

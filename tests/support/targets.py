@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from faults.cli.run_command import run_target
 from faults.cli.shrink_command import shrink_target
 from faults.cli.sweep_command import sweep_target
 from faults.cli.tutorial_target import TutorialTarget
 from faults.plan import Plan
 from faults.run.runs import Subject
-
-
-def run_of(subject: Subject, plan: Plan, options: Namespace) -> int:
-    return run_target(TutorialTarget.of(subject, options), plan, options)
 
 
 def sweep_of(subject: Subject, options: Namespace) -> int:
