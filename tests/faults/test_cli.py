@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -102,7 +103,6 @@ def test_a_plan_may_come_from_a_file_and_dir_keeps_the_run(tmp_path: Path, capsy
 BAD = [
     (["fly"], "unknown command 'fly', wanted one of list, run"),
     (["run"], "run what? wanted a tutorial's name first, got nothing"),
-    (["run", "--plan", DELAY], "run what?"),
     (["run", "--healthy"], "run what?"),
     (["run", "my.py", "--healthy"], "my.py is no tutorial: wanted `run ... --script my.py` for a program of your own"),
     (["run", "resnet"], "unknown tutorial 'resnet', wanted one of rpc_basics"),
@@ -110,20 +110,17 @@ BAD = [
     (["run", "rnn", "--healthy", "pipeline"], "unrecognized arguments: pipeline; wanted"),
     (["run", "rnn", "--steps", "0"], "rnn: steps must be at least 1, got 0"),
     (["run", "rnn", "--plan", "Delay"], "neither a plan nor a file that holds one: No such file"),
-    (["run", "rnn", "--plan", "Melt role=ps"], "Melt"),
     (["run", "rnn", "--plan", "Crash role=ps"], "needs either 'site' or 'at'"),
     (["run", "rnn", "--plan", '{"faults": 1}'], "'faults' must be a list, got 1"),
     (["run", "rnn", "--plan", "/dev"], "Is a directory"),
     (["run", "rnn", "--plan", sys.executable], "it is not text"),
     (["run", "rnn", "--plan", "Crash role=baker at=up@baker"], "no role baker; wanted some of ps, trainer"),
     (["run", "rnn", "--deadline", "nan"], "wanted seconds, above 0"),
-    (["run", "rnn", "--deadline", "0"], "wanted seconds, above 0"),
     (["run", "rnn", "--healthy", "--dir", "/dev/null/x"], "Not a directory"),
     (["run", "--healthy", "--script"], "--script what?"),
     (["run", "--healthy", "--script="], "--script what?"),
     (["run", "--healthy", "--script", "--"], "--script what?"),
     (["run", "--healthy", "--scrip", "true"], "run what?"),
-    (["run", "--script", "no-such.py"], "--script no-such.py: no such file"),
     (["run", "--script=no-such.py"], "--script no-such.py: no such file"),
     (["run", "--script", "--", "no-such.py", "--plan", "x"], "--script no-such.py: no such file"),
     (["run", "--healthy", "--script", "/dev"], "--script /dev is a folder: wanted a Python file or a command"),
@@ -140,11 +137,8 @@ BAD = [
     (["sweep", "rnn", "--plan", DELAY], "unrecognized arguments: --plan"),
     (["check"], "the following arguments are required: DIR"),
     (["check", "/no/such"], "is not a run's folder"),
-    (["check", "/no/such", "/nor/such"], "unrecognized arguments: /nor/such"),
     (["prepare"], "the following arguments are required: DIR"),
     (["prepare", "x", "y", "--healthy"], "unrecognized arguments: y"),
-    (["prepare", "x", "--plan", "Delay site=x"], "Delay"),
-    (["list", "resnet"], "unknown tutorial 'resnet'"),
     (["list", "rnn", "--plan", DELAY], "unrecognized arguments: --plan"),
 ]
 
@@ -152,9 +146,8 @@ BAD = [
 RUNS = [["run", "rnn"], ["run", "--script", "true"], ["prepare", "x"]]
 NO_FAULTS = [
     ([], "no faults are planned: wanted --plan PLAN, or --healthy for a run without any"),
-    (["--plan", ""], "--plan '' has no faults: wanted at least one, or --healthy instead"),
+    (["--plan="], "--plan '' has no faults: wanted at least one, or --healthy instead"),
     (["--plan", "  "], "has no faults"),
-    (["--plan="], "--plan '' has no faults"),
     (["--plan", "seed=3"], "--plan 'seed=3' has no faults"),
     (["--plan", '{"faults": [], "seed": 3}'], "has no faults"),
     (["--plan", os.devnull], "--plan '/dev/null' has no faults"),
@@ -163,7 +156,6 @@ NO_FAULTS = [
     ([f"--plan={DELAY}", "--plan", DELAY], "--plan is given twice, wanted once"),
     (["--healthy", "--healthy"], "--healthy is given twice, wanted once"),
     (["--pla", DELAY], "unrecognized arguments: --pla"),
-    (["--heal"], "unrecognized arguments: --heal"),
     (["--plan", "--healthy"], "argument --plan: expected one argument"),
 ]
 BAD += [
@@ -179,14 +171,11 @@ TWICE = [
 BAD += [(words, "is given twice, wanted once") for words in TWICE]
 
 
-AFTER = ["--plan", "--healthy", "--dir", "--deadline", "--bound", "--script", "--plan=x", "--dir=x", "--script=y.py"]
+AFTER = "stands after --script, where all words belong"
 BAD += [
-    (
-        ["run", "--plan", DELAY, script, "x.py", *first, after],
-        f"'{after}' stands after --script, where all words belong",
-    )
-    for after in AFTER
-    for script, first in [("--script", []), ("--script", ["3", "--"])]
+    (["run", "--plan", DELAY, "--script", "x.py", *words], f"'{words[-1]}' {AFTER}")
+    for after in ("--plan", "--healthy", "--dir", "--deadline", "--bound", "--script", "--plan=x", "--script=y.py")
+    for words in ([after], ["3", "--", after])
 ]
 BAD += [
     (["run", "--script=x.py", "--plan", DELAY], "wanted it before --script, or `--script -- ...` to pass it on"),
@@ -214,9 +203,8 @@ def test_bad_input_is_one_line(
 def test_a_sweep_without_a_cell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "dist_autograd", "--sites", "nowhere"]) == 2
     assert "no cell of any kind with --sites nowhere: nothing to sweep, see `list`" in capsys.readouterr().err
-    assert (
-        main(["sweep", "dist_autograd", "--sites", "autograd:gradient", "--kinds", "Delay request,Order"]) == 2
-    )  # a kind without any cell
+    # A kind without any cell:
+    assert main(["sweep", "dist_autograd", "--sites", "autograd:gradient", "--kinds", "Delay request,Order"]) == 2
     assert "no cell of Order with --sites autograd:gradient: nothing to sweep" in capsys.readouterr().err
     assert stored() == []
 
@@ -232,13 +220,10 @@ def test_without_a_command_the_status_is_2(capsys: pytest.CaptureFixture[str]) -
 def test_help_ends_with_status_0(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     assert capsys.readouterr().out.count("usage: python -m faults COMMAND") == 1
-    for arguments in (["run", "rnn", "--help"], ["sweep", "--help"], ["run", "--help"]):
-        with pytest.raises(SystemExit) as caught:
-            main(arguments)
-        assert caught.value.code == 0
-    out = capsys.readouterr().out
-    assert "--deadline" in out
-    assert "sweep NAME --help" in out
+    for command in ("run", "sweep"):
+        with pytest.raises(SystemExit, match=r"^0$"):
+            main([command, "--help"])
+        assert f"{command} NAME --help" in capsys.readouterr().out
 
 
 def test_plans_are_texts_or_files(tmp_path: Path) -> None:
@@ -250,9 +235,7 @@ def test_plans_are_texts_or_files(tmp_path: Path) -> None:
     assert len(read_plan(many).faults) == 100
     with pytest.raises(PlanError, match="neither a plan nor a file"):
         read_plan("x" * 5000)
-    with pytest.raises(
-        PlanError, match=r"^'/dev/zero' is neither a plan nor a file that .*: it has more than 67108864 bytes$"
-    ):
+    with pytest.raises(PlanError, match=r"^'/dev/zero' is neither a plan nor a .*: it has more than 67108864 bytes$"):
         read_plan("/dev/zero")
 
 
@@ -272,48 +255,33 @@ def test_prepare_writes_the_plan_and_prints_the_variable(
     assert capsys.readouterr().out.splitlines()[1] == "run: healthy: no faults planned"
 
 
-LONG = {
-    "run": ["run", "batch_parameter_server", "--healthy", "--steps", "1000000"],
-    "script": [
-        "run",
-        "--healthy",
-        "--script",
-        sys.executable,
-        "-c",
-        "import sys, threading; sys.stderr.write('x\\n'); threading.Event().wait()",
-    ],
-}
+WAITS = "import sys, threading; sys.stderr.write('x\\n'); threading.Event().wait()"
 
 
-@pytest.mark.parametrize(
-    ("name", "by"),
-    [
-        pytest.param("run", signal.SIGINT, marks=pytest.mark.long),
-        ("script", signal.SIGINT),
-        ("script", signal.SIGTERM),
-        pytest.param("script", signal.SIGHUP, marks=pytest.mark.long),
-    ],
-    ids=str,
-)
-def test_an_interrupt_leaves_nothing(
-    name: str, by: signal.Signals, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    torch_files = tmp_path_factory.mktemp("torch")
-    command = [sys.executable, "-m", "faults", *LONG[name]]
-    # Name a folder for torch's compiler, which otherwise makes one in the folder for temporary files.
-    variables = {**os.environ, "TMPDIR": str(tmp_path), "TORCHINDUCTOR_CACHE_DIR": str(torch_files)}
-    process = subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    try:
-        started = _begun(process, tmp_path, name)
-        os.kill(process.pid, by)
+@contextmanager
+def begun(python: list[str], script: str, place: Path) -> Iterator[tuple[subprocess.Popen[str], set[int]]]:
+    """Run `faults` on a script, with its processes, until the script has printed; its files are in ``place``."""
+    command = [*python, "run", "--healthy", "--script", sys.executable, "-c", script]
+    variables = {**os.environ, "TMPDIR": str(place)}
+    with subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        try:
+            assert process.stderr is not None
+            assert select.select([process.stderr], [], [], 60)[0]
+            assert process.stderr.readline() == "x\n"
+            yield process, descendants_of(process.pid)
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM], ids=str)
+def test_an_interrupt_leaves_nothing(by: signal.Signals, tmp_path: Path) -> None:
+    with begun([sys.executable, "-m", "faults"], WAITS, tmp_path) as (process, started):
+        process.send_signal(by)
         _, err = process.communicate(timeout=30)
-    finally:
-        process.kill()
-        process.wait()
     assert process.returncode == 130
-    assert err.splitlines()[-1:] == ["interrupted"]
+    assert err == "interrupted\n"
     assert list(tmp_path.iterdir()) == []
-    assert left_after(started, 10) == set()  # the forkserver ends when it notices the launcher's end
+    assert left_after(started, 10) == set()
 
 
 THREADED = """
@@ -324,16 +292,9 @@ runpy.run_module("faults", run_name="__main__", alter_sys=True)
 
 
 def test_an_interrupt_that_another_thread_takes_ends_a_command_that_waits_for_a_script(tmp_path: Path) -> None:
-    command, variables = [sys.executable, "-c", THREADED, *LONG["script"]], {**os.environ, "TMPDIR": str(tmp_path)}
-    process = subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stderr is not None
-        assert process.stderr.readline() == "x\n"
+    with begun([sys.executable, "-c", THREADED], WAITS, tmp_path) as (process, _):
         send_interrupt(process.pid, "another")
         _, err = process.communicate(timeout=15)
-    finally:
-        process.kill()
-        process.wait()
     assert process.returncode == 130
     assert err == "interrupted\n"
 
@@ -350,15 +311,8 @@ threading.Event().wait()
 def test_a_command_that_is_killed_takes_its_script_along(tmp_path: Path) -> None:
     """Its descendants end, too: those in a session of their own, and those without the environment. The folder of the
     run stays until the next launcher starts."""
-    command = [sys.executable, "-m", "faults", "run", "--healthy", "--script", sys.executable, "-c", STARTS]
-    variables = {**os.environ, "TMPDIR": str(tmp_path)}
-    process = subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    try:
-        started = _begun(process, tmp_path, "script")
-    finally:
-        process.kill()
-        process.wait()
-        process.stderr.close()  # type: ignore[union-attr]
+    with begun([sys.executable, "-m", "faults"], STARTS, tmp_path) as (_, started):
+        pass  # it is killed at once
     try:
         assert len(started) == 4  # with the parent's watcher
         assert left_after(started, 3) == set()
@@ -367,17 +321,3 @@ def test_a_command_that_is_killed_takes_its_script_along(tmp_path: Path) -> None
     assert [path.name[:7] for path in tmp_path.iterdir()] == ["faults-"]
     temporary_folders.tidy(str(tmp_path))
     assert list(tmp_path.iterdir()) == []
-
-
-def _begun(process: subprocess.Popen[str], place: Path, name: str) -> set[int]:
-    """Wait until everything that it has started is at work: it prints so, or a trainer's log grows."""
-    assert process.stderr is not None
-    if name == "script":
-        assert select.select([process.stderr], [], [], 60)[0]
-        assert process.stderr.readline() == "x\n"
-    else:
-        due = time.monotonic() + 60
-        while not any(b"step" in log.read_bytes() for log in place.glob("faults-*/trainer1.log")):
-            assert time.monotonic() < due
-            assert not select.select([process.stderr], [], [], 0.05)[0]  # it prints nothing before its end
-    return descendants_of(process.pid)

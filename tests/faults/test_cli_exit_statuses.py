@@ -12,6 +12,7 @@ import site
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,6 @@ import pytest
 
 from faults.cli.main import main
 from faults.judge.rules import exit_status
-from faults.ledger import record
-from faults.run.runs import Subject
 from faults.run.sweep import all_passed
 from reference import rpc_basics
 from reference.outcome import Outcome
@@ -53,20 +52,16 @@ def wrong(case: rpc_basics.Case, replay: Trace | None = None) -> Trace:
 _right = rpc_basics.train_locally
 
 
-def test_a_healthy_run_of_a_tutorial_gives_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Calls are recorded."""
-    assert main(["run", "rpc_basics", "--healthy", "--dir", str(tmp_path / "run")]) == 0
-    assert record.read(tmp_path / "run").timeline.of("invoke")
+@pytest.mark.parametrize(("twin", "wanted"), [(_right, "equal"), (wrong, "wrong")])
+def test_a_run_of_a_wrong_tutorial_gives_1(
+    twin: Any, wanted: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And a healthy run of a right one gives 0."""
+    monkeypatch.setattr(rpc_basics, "train_locally", twin)
+    assert main(["run", "rpc_basics", "--healthy"]) == (wanted == "wrong")
     out = capsys.readouterr().out
     assert headline(out).endswith(" s healthy: no faults planned")
-    assert "pass     record, ends," in out
-    assert verdict(out) == "equal"
-
-
-def test_a_run_of_a_wrong_tutorial_gives_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(rpc_basics, "train_locally", wrong)
-    assert main(["run", "rpc_basics", "--healthy"]) == 1
-    assert verdict(capsys.readouterr().out) == "wrong"
+    assert verdict(out) == wanted
 
 
 def test_a_tutorial_that_is_not_healthy_is_not_swept(
@@ -140,19 +135,9 @@ def test_words_after_the_script_belong_to_the_program(
 
 @pytest.mark.parametrize(
     ("passed", "status"),
-    [
-        ([True], 0),
-        ([True, True], 0),
-        ([True, None], 3),
-        ([None], 3),
-        ([True, False], 1),
-        ([False, None], 1),
-        ([None, False, True], 1),
-    ],
+    [([True, True], 0), ([True, None], 3), ([None], 3), ([True, False], 1), ([None, False, True], 1)],
 )
-def test_a_sweep_fails_by_one_defect_and_is_unknown_by_one_unknown_run(
-    passed: Sequence[bool | None], status: int
-) -> None:
+def test_a_sweep_fails_by_one_defect_and_is_unknown_by_one_unknown_run(passed: list[bool | None], status: int) -> None:
     """One defect is enough, and one run that does not tell."""
     assert exit_status(all_passed(passed)) == status
 
@@ -182,24 +167,13 @@ def test_an_interrupted_sweep_shows_what_it_has(tmp_path: Path, capsys: pytest.C
             signal.raise_signal(signal.SIGINT)
         return plays.judged(outcomes)
 
-    plain = plays.subject(plays.careful)
-    subject = Subject("careful", plain.roles, plain.timeout, judged)
+    subject, report = replace(plays.subject(plays.careful), judge=judged), tmp_path / "report.json"
+    unset = dict.fromkeys(["dir", "junit", "budget", "part"])
+    options = Namespace(**unset, json=str(report), sites=plays.PAY, kinds=["Delay"], expect_error=(), pairs=False)
     with pytest.raises(KeyboardInterrupt):
-        sweep_of(
-            subject,
-            Namespace(
-                **dict.fromkeys(["dir", "junit", "budget", "part"]),
-                json=str(tmp_path / "report.json"),
-                deadline=30.0,
-                leaks="count",
-                expect_error=(),
-                sites=plays.PAY,
-                kinds=["Delay"],
-                pairs=False,
-            ),
-        )
-    report, out = json.loads((tmp_path / "report.json").read_text()), capsys.readouterr().out
-    assert report["passed"] is None
+        sweep_of(subject, options)
+    out = capsys.readouterr().out
+    assert json.loads(report.read_text())["passed"] is None
     assert "careful: 1 of 4 cells, each under 1 fault" in out
     assert out.splitlines()[-2:] == ["1 equal", "3 of 4 cells were not run"]
 

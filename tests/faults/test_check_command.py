@@ -1,8 +1,13 @@
-"""`check --as-plan`: the faults of a run that fired, each at exactly the calls at which it did."""
+"""`check --as-plan`: the faults of a run that fired, each at exactly the calls at which it did. `check --ended`: the
+end of programs that something else started is recorded, and the run is judged by it."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +15,17 @@ import pytest
 
 from faults.cli.check_command import plan_of_fired
 from faults.cli.main import main
+from faults.judge.facts import how_all_ended
 from faults.judge.proof import firings
 from faults.ledger import Event, Timeline
-from faults.ledger.ledger import SCHEMA
+from faults.ledger.ledger import SCHEMA, boot_id
 from faults.ledger.record import Run, read
 from faults.plan import Plan
 from faults.run import runs
 from faults.run.runs import prepared
-from tests.golden import store
+from faults.script.script import environment_for
 from tests.support import roles_subjects as plays
+from tests.support.script_runs import own
 
 SITE = "shop:pay"
 PAY = f"site={plays.PAY} role=till"
@@ -47,11 +54,6 @@ def test_a_fault_to_one_callee_keeps_its_own_count() -> None:
     event = Event("b", "fired", 5.0, {"fault": 0, "site": SITE, "caller": "a", "nth": 7, "nth_to": 3})
     plan = f"Drop site={SITE} to=b every=true side=reply"
     assert planned(plan, event) == [f"Drop site={SITE} role=a to=b nth=3 side=reply"]
-
-
-def test_two_faults_that_do_the_same_stay_two() -> None:
-    duplicates = f"Duplicate site={SITE}; Duplicate site={SITE}"
-    assert planned(duplicates, fired(0, "a", 1), fired(1, "a", 1)) == [f"Duplicate site={SITE} role=a nth=1"] * 2
 
 
 def test_an_order_comes_once_for_each_number_of_calls_in_which_it_was_kept() -> None:
@@ -88,24 +90,6 @@ def test_a_call_of_a_role_that_is_started_again_is_one_of_its_life(
     assert found == [f"Raise site={SITE} role=a {each} side=request" for each in wanted]
 
 
-@pytest.mark.parametrize("source", sorted(each.name.partition(".")[0] for each in store.FOLDER.glob("*.tar.xz")))
-def test_the_plan_of_each_golden_run_names_calls_that_the_run_made(source: str, tmp_path: Path) -> None:
-    tried = 0
-    for name, files in store.unpacked(source).items():
-        store.write(files, tmp_path / name)
-        run = read(tmp_path / name)
-        plan = plan_of_fired(run)
-        assert Plan.parse(str(plan)) == plan
-        made = {(each.role, *each.call) for each in run.timeline.of("invoke", "gradient")}
-        at_calls = plan.at("call").values()
-        named = {(role, fault.site, fault.nth) for fault in at_calls for role in fault.roles or [fault.role]}
-        assert named <= made, name
-        fired_at = {(each.details["caller"], *each.call) for each in firings(run) if "caller" in each.details}
-        assert fired_at <= named, name
-        tried += bool(named)
-    assert tried >= 5
-
-
 UNFIRED = f"Drop {PAY} nth=99 side=reply"
 
 
@@ -114,14 +98,8 @@ UNFIRED = f"Drop {PAY} nth=99 side=reply"
     ("till", "plan"),
     [
         (plays.careless, f"seed=2; Raise {PAY} side=request chance_percent=50.0; {UNFIRED}"),
-        (
-            plays.careful,
-            f"{UNFIRED}; Duplicate site={plays.PAY} every=true; Delay {PAY} nth=3 side=reply seconds=0.05",
-        ),
-        (
-            plays.trusting,
-            f"seed=5; {UNFIRED}; Corrupt site={plays.COINS} every=true side=request change=bit",
-        ),
+        (plays.careful, f"{UNFIRED}; Duplicate site={plays.PAY} every=true; Delay {PAY} nth=3 side=reply seconds=0.05"),
+        (plays.trusting, f"seed=5; {UNFIRED}; Corrupt site={plays.COINS} every=true side=request change=bit"),
     ],
     ids=["by chance", "every", "corrupted"],
 )
@@ -155,20 +133,18 @@ def stored(place: Path, plan: str, *lines: dict[str, Any]) -> str:
 
 LATE = f"Delay site={SITE} side=reply seconds=0.1"
 FIRED = {"event": "fired", "time": 2.0, "fault": 0, "kind": "Delay", "site": SITE, "caller": "till", "nth": 2}
+UNWRITTEN = "run cannot be judged: it holds what no run writes"
 
 
 def test_a_fault_comes_on_a_line_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    plan = f"seed=7; {LATE} every=true; Raise site={SITE} side=reply text='no; never'"
-    place = stored(tmp_path / "run", plan, FIRED, {**FIRED, "nth": 4}, {**FIRED, "fault": 1})
+    """Two faults that do the same stay two."""
+    plan = f"seed=7; {LATE} every=true; {LATE}; Raise site={SITE} side=reply text='no; never'"
+    place = stored(tmp_path / "run", plan, *({**FIRED, "fault": number} for number in range(3)))
     assert main(["check", place, "--as-plan"]) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert [line for line in said if not line.startswith("# the run's record is not whole: ")] == [
-        "seed=7",
-        f"Delay site={SITE} role=till nth=2 side=reply seconds=0.1",
-        f"Delay site={SITE} role=till nth=4 side=reply seconds=0.1",
-        f"Raise site={SITE} role=till nth=2 side=reply text='no; never'",
-    ]
-    assert said[0].startswith("# the run's record is not whole: no run.json: ")
+    note, *said = capsys.readouterr().out.splitlines()
+    assert note.startswith("# the run's record is not whole: no run.json: ")
+    delay = f"Delay site={SITE} role=till nth=2 side=reply seconds=0.1"
+    assert said == ["seed=7", delay, delay, f"Raise site={SITE} role=till nth=2 side=reply text='no; never'"]
 
 
 @pytest.mark.parametrize(
@@ -177,15 +153,11 @@ def test_a_fault_comes_on_a_line_of_its_own(tmp_path: Path, capsys: pytest.Captu
         ([], [], "{place}: no fault fired, so there is no plan of what fired"),
         ([FIRED], ["--ended", "0"], "--as-plan prints no verdict: wanted it without --ended"),
         ([FIRED], ["--junit", "x.xml"], "--as-plan prints no verdict: wanted it without --junit"),
-        (
-            [{**FIRED, "nth": -2}],
-            [],
-            "run cannot be judged: it holds what no run writes (PlanError: Delay: 'nth' must be an integer from 1 to ",
-        ),
+        ([{**FIRED, "nth": -2}], [], f"{UNWRITTEN} (PlanError: Delay: 'nth' must be an integer from 1 to "),
         (
             [{name: value for name, value in FIRED.items() if name != "caller"}],
             [],
-            "run cannot be judged: it holds what no run writes (KeyError: 'caller')",
+            f"{UNWRITTEN} (KeyError: 'caller')",
         ),
     ],
 )
@@ -198,3 +170,54 @@ def test_what_gives_no_plan_is_refused_in_one_line(
     assert said.out == ""
     assert said.err.count("\n") == 1
     assert said.err.startswith(f"error: {why.format(place=place)}")
+
+
+# `check --ended`
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("plain_over_tcp")
+def test_a_run_that_has_ended_is_no_longer_unknown(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "run"
+    assert main(["prepare", str(place), "--plan", "Duplicate site=__main__:pay role=till nth=1"]) == 0
+    command = [sys.executable, own("stall.py", tmp_path), "tolerant"]
+    assert subprocess.run(command, env=environment_for(place), timeout=100).returncode == 0
+    capfd.readouterr()
+    assert main(["check", str(place)]) == 3
+    assert "verdict: unknown" in capfd.readouterr().out
+    assert main(["check", str(place), "--ended", "0"]) == 0
+    assert "verdict: unchecked" in capfd.readouterr().out
+    assert main(["check", str(place)]) == 0  # it is recorded
+    assert main(["check", str(place), "--ended", "0"]) == 2
+    assert "tells how its run ended: wanted one that `prepare` made" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("mine", "status", "verdict", "end"),
+    [
+        (True, "0", "leaked", "still ran when the command had ended"),
+        (False, "0", "unchecked", "is gone without a word"),
+        (False, "137", "wrong", "is gone without a word"),
+        (False, "1", "wrong", "is gone without a word"),
+    ],
+)
+def test_processes_of_this_machine_are_looked_for(
+    mine: bool, status: str, verdict: str, end: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A role has started, and has written nothing since. Another machine may have a process of the same number."""
+    place, pid, now, boot = tmp_path / "run", os.getpid(), time.monotonic(), boot_id() if mine else "another machine's"
+    assert main(["prepare", str(place), "--healthy"]) == 0
+    start = {"event": "start", "schema": SCHEMA, "time": now, "process": pid, "pid": pid, "wall": 1.0, "boot": boot}
+    up = {"event": "up", "time": now + 1, "process": pid, "workers": ["till"]}
+    (place / "till.jsonl").write_text(f"{json.dumps(start)}\n{json.dumps(up)}\n")
+    assert main(["check", str(place), "--ended", status]) == (verdict != "unchecked")
+    assert f"verdict: {verdict}" in capsys.readouterr().out
+    run = read(place)
+    assert how_all_ended(run)["till"] == end
+    assert run.ends["+command"].kind == {"0": "Returned", "137": "Killed", "1": "Exited"}[status]
+
+
+@pytest.mark.parametrize("text", ["", "-1", "256", "x", "1.5"])
+def test_a_status_is_a_number_up_to_255(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(tmp_path), "--ended", text]) == 2
+    assert "wanted an exit status from 0 to 255, got" in capsys.readouterr().err
