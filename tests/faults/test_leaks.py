@@ -56,13 +56,10 @@ def test_an_rref_in_use_is_held_and_no_leak(world: World) -> None:
 def test_forks_are_named_with_their_holders_and_the_line_where_they_were_made(world: World) -> None:
     world.call("trainer1", roles.keep, "ps", "trainer2")
     found = world.call("trainer2", roles.report)
-    made = f"{roles.line('kept')} in keep"
+    made, shown = f"{roles.line('kept')} in keep", f"{roles.line('shown')} in show (an argument)"
     own, other = found.held
     assert f"of ps: fork held by trainer1 since {made}, where trainer1 made it; the global kept of" in own
-    shown = (
-        f"of ps: fork held by trainer2 since {roles.line('shown')} in show (an argument), made by trainer1 at {made}"
-    )
-    assert f"{shown}; the global shown of tests.support.roles_leaks holds it" in other
+    assert f"of ps: fork held by trainer2 since {shown}, made by trainer1 at {made}; the global shown of" in other
     assert found.leaks == ()
 
 
@@ -96,17 +93,11 @@ def test_values_that_hold_each_other_are_a_leak_once_no_variable_leads_there(wor
     found = world.call("trainer1", roles.report)
     assert found.settled
     by_ps, by_trainer2 = sorted(found.leaks, key=lambda each: "held by trainer2" in each)
-    assert (
-        f"of trainer2: fork held by ps since {_place('link')} in Node.link (an argument), made by trainer1 at" in by_ps
-    )
+    place = f"tests/support/roles_leaks.py:{roles.Node.link.__code__.co_firstlineno}"
+    assert f"of trainer2: fork held by ps since {place} in Node.link (an argument), made by trainer1 at" in by_ps
     assert f"made by trainer1 at {roles.line('second')} in tie; the value (Node) of RRef" in by_ps
     assert f"made by trainer1 at {roles.line('first')} in tie; the value (Node) of RRef" in by_trainer2
     assert by_ps.endswith(f" of ps holds it{LOST}")
-
-
-def _place(method: str) -> str:
-    code = getattr(roles.Node, method).__code__
-    return f"tests/support/roles_leaks.py:{code.co_firstlineno}"
 
 
 def test_a_value_to_which_a_variable_of_another_role_leads_may_hold_rrefs(world: World) -> None:
@@ -122,31 +113,30 @@ def test_a_value_that_holds_its_own_rref_is_a_leak_once_nothing_else_refers_to_i
     assert leak.endswith("; the value (Agent) of " + leak.partition(":")[0] + " holds it" + LOST)
 
 
-@pytest.mark.parametrize("what", ["value", "between", "RRef"])
-def test_an_rref_to_which_something_unseen_leads_is_no_leak(world: World, what: str) -> None:
-    world.call("ps", roles.keep_an_agent_until_exit, what)
+def held(world: World) -> int:
+    """Return how many RRefs a settled world without leaks holds."""
     found = world.call("trainer1", roles.report)
     assert found.leaks == ()
     assert found.settled is True
-    assert len(found.held) == 1
+    return len(found.held)
+
+
+@pytest.mark.parametrize("what", ["value", "between", "RRef"])
+def test_an_rref_to_which_something_unseen_leads_is_no_leak(world: World, what: str) -> None:
+    world.call("ps", roles.keep_an_agent_until_exit, what)
+    assert held(world) == 1
     world.call("ps", roles.release)
     assert not world.call("trainer1", roles.report)
 
 
 def test_a_value_of_which_torch_keeps_a_copy_is_not_held_by_its_rref(world: World) -> None:
     world.call("ps", roles.keep_a_copied_value_until_exit)
-    found = world.call("trainer1", roles.report)
-    assert found.leaks == ()
-    assert found.settled is True
-    assert len(found.held) == 2
+    assert held(world) == 2
 
 
 def test_a_value_of_two_rrefs_is_in_use_if_a_variable_leads_to_one(world: World) -> None:
     world.call("ps", roles.keep_the_second_rref_of_a_value, "trainer1")
-    found = world.call("trainer1", roles.report)
-    assert found.leaks == ()
-    assert found.settled is True
-    assert len(found.held) == 3
+    assert held(world) == 3
 
 
 def test_an_autograd_context_is_a_leak_when_nothing_can_leave_it(world: World) -> None:
