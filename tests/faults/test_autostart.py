@@ -10,7 +10,6 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
-import time
 import zipfile
 from pathlib import Path
 
@@ -61,6 +60,12 @@ def said(python: str, text: str, **variables: str) -> str:
     return subprocess.run(command, env=environment(**variables), check=True, capture_output=True, text=True).stdout
 
 
+def said_uninstalled(text: str, run: Path) -> str:
+    """Run the text under the variable by a Python that finds the package, and modules in ``run``, by its path only."""
+    path = os.pathsep.join(map(str, [ROOT / "faults" / "startup", run, ROOT]))
+    return said(sys.executable, text, PYTHONPATH=path, **{VARIABLE: str(run)})
+
+
 @pytest.mark.long
 def test_torchrun_runs_under_a_plan_as_documented(python: str, tmp_path: Path) -> None:
     """Run prepare; FAULTS_RUN=DIR torchrun ...; check. A relative path works, too."""
@@ -105,10 +110,7 @@ def test_torch_is_imported_without_collections_and_keeps_its_loader(
         f"import gc; gc.{before}(); import torch; loaders = {{torch.__loader__, torch.__spec__.loader}}; "
         "print(torch.during, gc.isenabled(), *(type(each).__name__ for each in loaders))"
     )
-    path = os.pathsep.join(map(str, [ROOT / "faults" / "startup", tmp_path, ROOT]))
-    variables = {**environment(**{VARIABLE: str(tmp_path)}), "PYTHONPATH": path}
-    done = subprocess.run([sys.executable, "-c", text], env=variables, capture_output=True, text=True, check=True)
-    assert done.stdout == f"False {collecting} SourceFileLoader\n"
+    assert said_uninstalled(text, tmp_path) == f"False {collecting} SourceFileLoader\n"
 
 
 def test_collections_look_at_what_the_program_made_but_not_at_torch(tmp_path: Path) -> None:
@@ -120,20 +122,7 @@ def test_collections_look_at_what_the_program_made_but_not_at_torch(tmp_path: Pa
         "end = type('End', (), {'__del__': lambda self: print('destructor')}); own.append(end()); del own, seen;"
         "print(gc.collect() > 0)"
     )
-    path = os.pathsep.join(map(str, [ROOT / "faults" / "startup", tmp_path, ROOT]))
-    variables = {**environment(**{VARIABLE: str(tmp_path)}), "PYTHONPATH": path}
-    done = subprocess.run([sys.executable, "-c", text], env=variables, capture_output=True, text=True, check=True)
-    assert done.stdout == "True False True\ndestructor\nTrue\n"
-
-
-def test_the_line_in_faults_pth_costs_nothing() -> None:
-    """A start of Python takes 10 ms or more; the line takes less than a thousandth of that."""
-    line = compile((ROOT / "faults.pth").read_text(), "faults.pth", "exec")
-    assert VARIABLE not in os.environ
-    begun = time.perf_counter()
-    for _ in range(1000):
-        exec(line, {})
-    assert (time.perf_counter() - begun) / 1000 < 1e-4
+    assert said_uninstalled(text, tmp_path) == "True False True\ndestructor\nTrue\n"
 
 
 @pytest.mark.long
@@ -143,16 +132,14 @@ def test_a_variable_that_is_left_exported_is_reported_once_per_program(python: s
     text = "import sys, subprocess, torch.distributed.rpc as r; print(type(r.shutdown).__name__, flush=True)\n"
     again = f"subprocess.run([sys.executable, '-c', {text!r}], check=True)"
     (tmp_path / "twice.py").write_text(text + again)
-    variables = environment(**{VARIABLE: str(tmp_path / "run")})
-    command = [python, str(tmp_path / "twice.py")]
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["partial", "partial"]
-    plan = f"the plan of {tmp_path / 'run'} is at work in this program, and in what it starts"
-    assert done.stderr.splitlines() == [f"torch-rpc-reference: FAULTS_RUN is set: {plan}"]
     (tmp_path / "test_it.py").write_text("from faults.run.runs import scope\n\n\ndef test_it():\n    pass\n")
-    pytest_of_it = [python, "-m", "pytest", str(tmp_path / "test_it.py"), "-p", "no:cacheprovider", "-n", "0"]
-    done = subprocess.run(pytest_of_it, env=variables, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stderr.splitlines() == [f"torch-rpc-reference: FAULTS_RUN is set: {plan}"]  # pytest hides it later
+    variables = environment(**{VARIABLE: str(tmp_path / "run")})
+    plan = f"the plan of {tmp_path / 'run'} is at work in this program, and in what it starts"
+    pytest_of_it = ["-m", "pytest", "test_it.py", "-p", "no:cacheprovider", "-n", "0"]  # which hides it later
+    for words, wanted in ((["twice.py"], "partial\npartial\n"), (pytest_of_it, "1 passed")):
+        done = subprocess.run([python, *words], env=variables, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert wanted in done.stdout
+        assert done.stderr.splitlines() == [f"torch-rpc-reference: FAULTS_RUN is set: {plan}"]
 
 
 @pytest.mark.long
@@ -161,8 +148,7 @@ def test_a_program_may_import_any_module_of_this_project_first(module: str, tmp_
     """This holds even for one that imports RPC, at which the plan is installed, and which the plan itself needs."""
     assert main(["prepare", str(tmp_path / "run"), "--plan", "Duplicate site=shop:pay"]) == 0
     text = f"import faults.{module}, torch.distributed.rpc as r; print(type(r.shutdown).__name__)"
-    path = os.pathsep.join((str(ROOT / "faults" / "startup"), str(ROOT)))
-    assert said(sys.executable, text, PYTHONPATH=path, **{VARIABLE: str(tmp_path / "run")}) == "partial\n"
+    assert said_uninstalled(text, tmp_path / "run") == "partial\n"
 
 
 def test_a_missing_folder_is_reported(python: str, tmp_path: Path) -> None:
