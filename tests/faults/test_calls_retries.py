@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.retries import ENDING, FAULTS, HEALTHY, LATER, ONCE, TWICE, run, verdict_of
+from tests.support.retries import ENDING, FAULTS, LATER, ONCE, TWICE, run, verdict_of
 
 # What the customer prints if each payment counts once, 1, 1 + 10, 1 + 10 + 100; and the bank at its end.
 ANSWERS = ["paid 1, the balance is 1", "paid 10, the balance is 11", "paid 100, the balance is 111"]
@@ -24,14 +24,6 @@ def counted_once(injection: str) -> list[str]:
     return ANSWERS[:1] if injection in ENDING else RIGHT
 
 
-@pytest.mark.cold
-@pytest.mark.parametrize("program", ["naive", "once"])
-def test_both_are_right_without_a_fault(program: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    _, judgement = run(program, HEALTHY, tmp_path)
-    assert judgement.verdict == "unchecked"
-    assert said(capfd) == RIGHT
-
-
 @pytest.mark.parametrize("injection", FAULTS)
 def test_with_numbers_each_payment_counts_once(
     injection: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -44,21 +36,12 @@ def test_with_numbers_each_payment_counts_once(
     assert len([call for call in found.timeline.of("invoke") if call.details["site"] == "__main__:pay"]) == asked_again
 
 
-@pytest.mark.parametrize("injection", TWICE)
-def test_without_numbers_a_payment_counts_twice(
+@pytest.mark.parametrize("injection", [*TWICE, *ONCE])
+def test_without_numbers_a_payment_counts_as_often_as_it_executed(
     injection: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The run returns, and only the comparison with the healthy one shows that it is wrong."""
+    """Where it counts twice, the run returns, and only the comparison with the healthy one shows that it is wrong."""
     found, judgement = run("naive", injection, tmp_path)
     assert judgement.verdict == verdict_of(injection), f"{judgement}\n{found.timeline}"
-    assert said(capfd)[-1] == "in the end the balance is 121"
-
-
-@pytest.mark.parametrize("injection", ONCE)
-def test_without_numbers_a_payment_counts_once_if_it_executed_once(
-    injection: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """After the other faults of this sort both programs do the same."""
-    found, judgement = run("naive", injection, tmp_path)
-    assert judgement.verdict == verdict_of(injection), f"{judgement}\n{found.timeline}"
-    assert said(capfd) == counted_once(injection), found.timeline
+    wanted = ["in the end the balance is 121"] if injection in TWICE else counted_once(injection)
+    assert said(capfd)[-len(wanted) :] == wanted, found.timeline
