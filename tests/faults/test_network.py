@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from reference.outcome import Returned
 from reference.world import World, launch
 from tests.support import roles_network as plays
 from tests.support.answers import Answer
-from tests.support.networks import Watch, events, faulty_world, require, told
+from tests.support.networks import events, faulty_world, require, told
 from tests.support.processes import left_after
 
 ONCE = [("b", "planned", 0), ("b", "fired", 0), ("+network", "effective", 0), ("+network", "healed", 0)]
@@ -52,25 +52,7 @@ def ask(world: World, caller: str, callee: str, timeout: float = 10.0) -> Answer
     return answer
 
 
-def ends(folder: Path, plan: str, deadline: float) -> dict[str, str]:
-    """Return how two idle roles end on a network with a fault from before their start."""
-    (folder / "plan.json").write_text(Plan.parse(plan).to_json())
-    before = partial(plays.enter_network, folder)
-    options = {**Network.options, "rpc_timeout": 1}
-    roles = dict.fromkeys("ab", plays.name)
-    with Network("ab", folder), launch(roles, before=before, options=options, deadline=deadline) as world:
-        return {role: type(outcome).__name__ for role, outcome in world.wait().items()}
-
-
 class TestHealthy:
-    def test_a_network_without_faults_changes_nothing(self, tmp_path: Path) -> None:
-        with faulty_world(tmp_path, "seed=0") as world:
-            inside = {role: world.call(role, plays.call_twice, ["a", "b", "c"]) for role in "abc"}
-            assert world.wait() == dict.fromkeys("abc", Returned(None))
-        with launch(["a", "b", "c"]) as world:
-            assert {role: world.call(role, plays.call_twice, ["a", "b", "c"]) for role in "abc"} == inside
-        assert told(tmp_path) == []
-
     def test_every_thread_of_rpc_is_in_the_network(self, tmp_path: Path) -> None:
         """The only exception is the thread that listens to the launcher, which existed before."""
         with faulty_world(tmp_path, "seed=0", "ab") as world:
@@ -143,24 +125,29 @@ class TestPartition:
             assert answered(ask(world, "a", "b"), "b", 5)
         assert told(tmp_path) == ONCE
 
-    def test_a_partition_from_the_start_ends_the_world_at_its_deadline(self, tmp_path: Path) -> None:
-        """``rpc_timeout`` does not limit the start: no role comes up, and the world's deadline ends all."""
-        assert ends(tmp_path, "Partition role=b direction=both", 2.5) == {"a": "Overdue", "b": "Overdue"}
+    @pytest.mark.parametrize(
+        ("plan", "deadline", "end"),
+        [("Partition role=b direction=both", 2.5, "Overdue"), ("Reset role=b", 60, "Raised")],
+    )
+    def test_no_role_comes_up_under_a_fault_from_the_start(
+        self, plan: str, deadline: float, end: str, tmp_path: Path
+    ) -> None:
+        """``rpc_timeout`` does not limit the start, so a partition ends by the world's deadline. RPC starts with gloo,
+        which gives up a connection that was reset long before."""
+        (tmp_path / "plan.json").write_text(Plan.parse(plan).to_json())
+        before, options = partial(plays.enter_network, tmp_path), {**Network.options, "rpc_timeout": 1}
+        roles = dict.fromkeys("ab", plays.name)
+        with Network("ab", tmp_path), launch(roles, before=before, options=options, deadline=deadline) as world:
+            assert [type(outcome).__name__ for outcome in world.wait().values()] == [end, end]
         assert told(tmp_path) == ONCE
 
     def test_packets_to_other_roles_are_not_counted(self, tmp_path: Path) -> None:
         """No packet crosses between the two, so there is no receipt, however much both send to other roles."""
-        plan = "Partition role=b peer=c direction=both at=step:1@a"
-        for between, wanted in ((False, []), (True, [("+network", "effective", 0)])):
-            folder = tmp_path / str(between)
-            with faulty_world(folder, plan) as world:
-                world.call("a", plays.announce, 1)
-                for caller, callee in (("a", "b"), ("b", "a"), ("a", "c"), ("c", "a")):
-                    assert all(answered(each, callee, 5) for each in world.call(caller, plays.calls, callee, 20, 5.0))
-                if between:
-                    assert ask(world, "b", "c", 0.5).error == "RuntimeError"
-            assert told(folder, "effective") == wanted
-            assert told(folder, "fired", "healed") == [("a", "fired", 0), ("+network", "healed", 0)]
+        with faulty_world(tmp_path, "Partition role=b peer=c direction=both at=step:1@a") as world:
+            world.call("a", plays.announce, 1)
+            for caller, callee in (("a", "b"), ("b", "a"), ("a", "c"), ("c", "a")):
+                assert answered(ask(world, caller, callee), callee, 5)
+        assert told(tmp_path) == [("a", "planned", 0), ("a", "fired", 0), ("+network", "healed", 0)]
 
 
 class TestReset:
@@ -191,11 +178,6 @@ class TestReset:
                 world.call("c", plays.await_line, tmp_path / "+network.jsonl", '"healed"')
         assert told(tmp_path) == ONCE
         assert events(tmp_path, "effective")[0].details["packets"] > 0
-
-    def test_a_reset_from_the_start_fails_the_start_of_rpc(self, tmp_path: Path) -> None:
-        """RPC starts with gloo, which gives up long before the deadline."""
-        assert ends(tmp_path, "Reset role=b", 60) == {"a": "Raised", "b": "Raised"}
-        assert told(tmp_path) == ONCE
 
 
 class TestLossy:
@@ -242,13 +224,6 @@ class TestFiring:
             assert answered(ask(world, "a", "c", 20.0), "c", 20)
         assert told(tmp_path) == ONCE
 
-    def test_a_fault_whose_moment_never_comes_is_only_planned(self, tmp_path: Path) -> None:
-        with faulty_world(tmp_path, "Partition role=a direction=out at=step:1@b", "ab") as world:
-            world.call("a", plays.announce, 1)
-            world.call("b", plays.announce, 2)
-            assert answered(ask(world, "a", "b"), "b", 5)
-        assert told(tmp_path) == ONCE[:1]
-
     def test_a_fault_fires_once_and_not_after_undo(self, tmp_path: Path) -> None:
         plan = "Lossy role=a direction=in percent=1 at=step:1@b; Lossy role=a direction=out percent=100 at=step:2@b"
         with faulty_world(tmp_path, plan, "ab") as world:
@@ -294,28 +269,17 @@ class TestNothingElse:
         assert [path.name for path in tmp_path.iterdir()] == ["+network.jsonl"]
 
     def test_a_killed_launcher_leaves_nothing(self, tmp_path: Path) -> None:
-        """This test keeps one role's namespace. Its cable disappears with the switch, which the launcher held."""
-        before = outside()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.network_launcher", str(tmp_path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=Path(__file__).parents[2],
-        )
-        with process:
-            assert process.stdout is not None
+        before, pipe, root = outside(), subprocess.PIPE, Path(__file__).parents[2]
+        command = [sys.executable, "-m", "tests.support.network_launcher", str(tmp_path)]
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=root) as process:
             try:
-                kept, *pids = process.stdout.readline().split()
+                assert process.stdout is not None
+                pids = set(map(int, process.stdout.readline().split()))
                 namespaces = {str(Path(f"/proc/{pid}/ns/net").readlink()) for pid in pids}
                 assert len(namespaces) == 2
-                watch = Watch(kept)
             finally:
                 process.kill()
-        with closing(watch):
-            assert set(watch.interfaces) == {"lo", "eth0"}
-            assert watch.left_after({"eth0"}, 10) == set()
-        assert left_after(set(map(int, pids)), 10) == set()
+        assert left_after(pids, 10) == set()
         assert holders(namespaces) == set()
         assert outside() == before
         with Network(["a", "b"], tmp_path):  # files that the killed launcher left in the folder do not matter
@@ -360,32 +324,21 @@ class TestRefusals:
         assert str(caught.value) == wanted
 
     def test_faults_of_a_network_need_a_network(self, tmp_path: Path) -> None:
-        wanted = f"no Network in {tmp_path}: wanted one around a world with faults of a network"
+        wanted = f"^no Network in {tmp_path}: wanted one around a world with faults of a network$"
         plan = Plan.parse("Partition role=a direction=in")
-        with pytest.raises(NetworkError) as caught:
+        with pytest.raises(NetworkError, match=wanted):
             network.prepare(plan, "a", tmp_path, Ledger(tmp_path, "a"), Announcer("a"))
-        assert str(caught.value) == wanted
-        with pytest.raises(NetworkError) as caught:
+        with pytest.raises(NetworkError, match=wanted):
             network.enter(tmp_path, "a")
-        assert str(caught.value) == wanted
 
     def test_an_empty_plan_needs_no_network(self, tmp_path: Path) -> None:
         network.prepare(Plan.parse("Crash role=a at=up@a"), "b", tmp_path, Ledger(tmp_path, "b"), Announcer("b"))()
         assert told(tmp_path) == []
 
     def test_a_role_cannot_enter_its_network_on_another_thread(self, tmp_path: Path) -> None:
-        errors: list[str] = []
-
-        def enter() -> None:
-            try:
-                network.enter(tmp_path, "a")
-            except NetworkError as error:
-                errors.append(str(error))
-
-        thread = threading.Thread(target=enter)
-        thread.start()
-        thread.join()
-        assert errors == ["a role enters its network on the main thread, from which RPC's threads come"]
+        wanted = "^a role enters its network on the main thread, from which RPC's threads come$"
+        with ThreadPoolExecutor(1) as pool, pytest.raises(NetworkError, match=wanted):
+            pool.submit(network.enter, tmp_path, "a").result()
 
     @pytest.mark.parametrize("roles", [[], ["a", "a"], [f"role{number}" for number in range(251)]])
     def test_names_that_cannot_be_roles_of_a_network_are_refused(self, roles: list[str], tmp_path: Path) -> None:
@@ -396,9 +349,8 @@ class TestRefusals:
         monkeypatch.setattr("faults.inject.network.controller.PATH", str(tmp_path))
         wanted = "ip, tc, ss, nft, nsenter not installed (Debian: iproute2, nftables, util-linux)"
         assert network.missing() == wanted
-        with pytest.raises(NetworkError) as caught:
+        with pytest.raises(NetworkError, match=rf"^{re.escape(wanted)}$"):
             Network(["a"], tmp_path)
-        assert str(caught.value) == wanted
 
     def test_a_network_that_is_not_permitted_is_refused(self) -> None:
         """Root without the capability for namespaces is refused."""

@@ -21,7 +21,7 @@ from faults.inject.process.processes import prepare
 from faults.ledger import Event, Ledger, ledger
 from faults.plan import Plan
 from faults.run.leftovers import is_running
-from reference.outcome import Killed, RoleFailed
+from reference.outcome import Killed
 from reference.world import World, launch
 from tests.support import roles_processes as plays
 from tests.support.processes import left_after
@@ -70,14 +70,6 @@ def test_a_crash_kills_a_role_when_rpc_is_up(tmp_path: Path) -> None:
     told = [event for _, event in story(tmp_path)]
     assert told[:2] == ["planned", "fired"]
     assert told[2:] in ([], ["effective"])  # `b` may end before it has seen the death
-
-
-def test_a_role_that_kills_itself_has_said_so_before(tmp_path: Path) -> None:
-    with world(tmp_path, "Crash role=a at=step:1@a") as started:
-        with pytest.raises(RoleFailed, match=r"(?m)^a was killed by SIGKILL$"):
-            started.call("a", plays.step)
-        assert started.wait()["a"] == Killed(signal.SIGKILL)
-    assert story(tmp_path) == [("a", "planned"), ("a", "fired")]
 
 
 def test_a_pause_stops_another_role_for_its_seconds(tmp_path: Path) -> None:
@@ -130,23 +122,6 @@ def test_leaving_continues_a_role_even_if_the_guardian_was_killed(tmp_path: Path
         assert guardian.is_stopped(started.pids["b"])
         started.call("a", plays.undo)
         assert not guardian.is_stopped(started.pids["b"])
-
-
-def test_a_paused_role_goes_on_when_the_role_that_fired_is_killed(tmp_path: Path) -> None:
-    with world(tmp_path, "Pause role=b at=step:1@a seconds=600") as started:
-        with pytest.raises(RoleFailed, match=r"(?m)^a was killed by SIGKILL$"):
-            started.call("a", plays.call_and_kill_oneself)
-        assert left_after({guardian_of(tmp_path)}, 10) == set()
-        assert not guardian.is_stopped(started.pids["b"])
-        assert started.call("b", plays.timed_step, 5) < 5  # it answers
-    assert only(tmp_path, "resumed").details["why"] == "left"
-
-
-def test_a_world_that_is_closed_leaves_no_guardian(tmp_path: Path) -> None:
-    with world(tmp_path, "Pause role=b at=step:1@a seconds=600") as started:
-        started.call("a", plays.step, 1)
-        assert is_running(guardian_of(tmp_path))
-    assert left_after({guardian_of(tmp_path), *started.pids.values()}, 10) == set()
 
 
 class TestCannotFire:

@@ -54,17 +54,6 @@ def test_lossy_drops_a_share_of_the_packets(percent: float, wanted: str) -> None
     assert f'oifname "eth0" {wanted}\n' in rules.put(0, fault, OWN, None)[0].text
 
 
-def test_a_reset_lets_resets_pass() -> None:
-    """Otherwise the output rule would reject the resets that the input rule makes."""
-    assert lines("Reset role=a", PEER) == [
-        f'oifname "eth0" ip daddr {PEER} tcp flags & rst != 0 counter accept',
-        f'oifname "eth0" ip daddr {PEER} tcp flags & rst == 0 counter reject with tcp reset',
-        f'iifname "eth0" ip saddr {PEER} tcp flags & rst == 0 counter reject with tcp reset',
-    ]
-    assert put("Reset role=a", PEER)[1].words == ("ss", "-K", "-H", "-t", "-n", "dst", PEER)
-    assert put("Reset role=a")[1].words[5:] == ("dst", "10.77.0.0/24", "and", "not", "dst", OWN)
-
-
 @pytest.mark.parametrize(
     ("rate", "burst", "limit"), [(1, 4096, 65536), (8000, 10**4, 10**6), (10**8, 125 * 10**6, 2**30)]
 )

@@ -60,21 +60,12 @@ def length(tensor: torch.Tensor) -> int:
     return tensor.numel()
 
 
-def calls(peer: str, count: int, timeout: float) -> list[Answer]:
-    return [call(peer, timeout) for _ in range(count)]
-
-
 def calls_until_late(peer: str, most: int, late: float) -> list[Answer]:
     """Call until three calls took longer than ``late`` seconds."""
     answers: list[Answer] = []
     while len(answers) < most and sum(each.seconds > late for each in answers) < 3:
         answers.append(call(peer, 60.0))
     return answers
-
-
-def call_twice(peers: list[str]) -> list[object]:
-    """Return the answers of a healthy network."""
-    return [rpc.rpc_sync(peer, length, (torch.zeros(size),)) for peer in peers for size in (1, 1000)]
 
 
 _counted: list[str] = []

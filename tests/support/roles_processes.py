@@ -42,8 +42,3 @@ def call(peer: str) -> tuple[str, float]:
     """Return the name of the role that answered, and the seconds that it took."""
     begin = time.monotonic()
     return rpc.rpc_sync(peer, roles_plain.name), time.monotonic() - begin
-
-
-def call_and_kill_oneself(number: int = 1) -> None:
-    step(number)
-    roles_plain.kill_oneself()
