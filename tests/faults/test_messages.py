@@ -1,4 +1,4 @@
-"""Faults of messages: each of the ten types, late and lost, by count and time, beside a healthy run."""
+"""Faults of messages: each of the ten types, late and lost, by count and time, beside calls that are not hit."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,61 +73,46 @@ def seen(folder: Path, play: Callable[[], dict[str, Any]], text: str = "seed=0")
 
 
 def test_the_ten_types_are_all_here() -> None:
-    here = {*CALLS, *REMOTES, *FETCHES, *KEPT, "RREF_FORK_REQUEST"}
-    assert here == set(MESSAGES)
-    assert torch.distributed.rpc.is_available()
+    calls = {f"{kind}_{each}" for kind in plays.FUNCTIONS for each in ("CALL", "REMOTE_CALL", "RREF_FETCH_CALL")}
+    assert {*calls, *KEPT, "RREF_FORK_REQUEST"} == set(MESSAGES)
     assert messages.missing() is None  # the agent must exist here: no test of this file may be skipped
 
 
-CALLS = {"PYTHON_CALL": (plays.python_call, [1, 2], 1), "SCRIPT_CALL": (plays.script_call, [2, 2], 0)}
+# What is called, its first value, and how often `b` counts an execution.
+KINDS = pytest.mark.parametrize(("kind", "value", "executed"), [("PYTHON", 1, 1), ("SCRIPT", 2, 0)])
 
 
-@pytest.mark.parametrize("message", CALLS)
-def test_a_late_call_is_late_at_its_sender_each_time(tmp_path: Path, message: str) -> None:
-    play, values, executed = CALLS[message]
-    healthy, _ = seen(tmp_path / "healthy", play)
-    late, count = seen(tmp_path / "late", play, f"Delay message={message} role=a seconds={LATE}")
-    assert [value for _, value in healthy.values()] == [value for _, value in late.values()] == values
-    assert max(seconds for seconds, _ in healthy.values()) < LATE
+@KINDS
+def test_a_late_call_is_late_at_its_sender_each_time(tmp_path: Path, kind: str, value: int, executed: int) -> None:
+    late, count = seen(tmp_path, partial(plays.two_calls, kind), f"Delay message={kind}_CALL role=a seconds={LATE}")
+    assert [each for _, each in late.values()] == [value, 2]
     assert min(seconds for seconds, _ in late.values()) >= LATE
     assert count == 2 * executed
 
 
 def test_a_lost_python_call_never_executes_and_the_shutdown_of_the_leader_fails(tmp_path: Path) -> None:
     """The same call again has the same payload, which is not lost a second time. Any other payload is lost first."""
-    with world(tmp_path / "lost", "Drop message=PYTHON_CALL role=a times=1") as started:
-        lost = started.call("a", plays.python_call)
+    with world(tmp_path, "Drop message=PYTHON_CALL role=a times=1") as started:
+        lost = started.call("a", plays.two_calls)
         assert started.call("b", plays.counted) == 1
-        outcomes = started.wait()
+        leader = started.wait()["a"]
     assert lost["first"][1].startswith(LOST_TEXTS[0])
     assert lost["again"][1] == 1
-    leader = outcomes["a"]
     assert isinstance(leader, Raised)
     assert leader.message.startswith("Followers [")
     assert "The first exception is RPCErr:2:Send attempt failed intentionally for " in leader.message
-    healthy, count = seen(tmp_path / "healthy", plays.python_call)
-    assert healthy["first"][1] == 1
-    assert count == 2
 
 
 def test_a_lost_script_call_is_an_error_that_cannot_be_read(tmp_path: Path) -> None:
-    healthy, _ = seen(tmp_path / "healthy", plays.script_call)
-    assert healthy["first"][1] == 2
-    lost, _ = seen(tmp_path / "lost", plays.script_call, "Drop message=SCRIPT_CALL role=a times=1")
+    lost, _ = seen(tmp_path, partial(plays.two_calls, "SCRIPT"), "Drop message=SCRIPT_CALL role=a times=1")
     assert lost["first"][1] == unreadable()
     assert lost["again"][1] == 2
+    assert lost["again"][0] < LATE
 
 
-REMOTES = {"PYTHON_REMOTE_CALL": (plays.python_remote, 1, 1), "SCRIPT_REMOTE_CALL": (plays.script_remote, 2, 0)}
-
-
-@pytest.mark.parametrize("message", REMOTES)
-def test_creating_an_rref_late_and_lost(tmp_path: Path, message: str) -> None:
-    play, value, executed = REMOTES[message]
-    healthy, count = seen(tmp_path / "healthy", play)
-    assert healthy["fetch"][1] == value
-    assert count == executed
-    assert healthy["remote"] < LATE
+@KINDS
+def test_creating_an_rref_late_and_lost(tmp_path: Path, kind: str, value: int, executed: int) -> None:
+    play, message = partial(plays.remote, kind), f"{kind}_REMOTE_CALL"
     late, count = seen(tmp_path / "late", play, f"Delay message={message} role=a seconds={LATE}")
     assert late["fetch"][1] == value
     assert count == executed
@@ -137,30 +123,21 @@ def test_creating_an_rref_late_and_lost(tmp_path: Path, message: str) -> None:
     assert lost["remote"] + lost["fetch"][0] < LATE  # the error says "timed out", but comes at once
 
 
-FETCHES = {"PYTHON_RREF_FETCH_CALL": (plays.python_fetch, 1, 1), "SCRIPT_RREF_FETCH_CALL": (plays.script_fetch, 2, 0)}
-
-
-@pytest.mark.parametrize("message", FETCHES)
-def test_fetching_a_value_late_and_lost(tmp_path: Path, message: str) -> None:
-    play, value, executed = FETCHES[message]
-    healthy, count = seen(tmp_path / "healthy", play)
-    assert [each for _, each in healthy.values()] == [value, value]
-    assert count == executed
-    assert max(seconds for seconds, _ in healthy.values()) < LATE
+@KINDS
+def test_fetching_a_value_late_and_lost(tmp_path: Path, kind: str, value: int, executed: int) -> None:
+    play, message = partial(plays.two_fetches, kind), f"{kind}_RREF_FETCH_CALL"
     late, count = seen(tmp_path / "late", play, f"Delay message={message} role=a seconds={LATE}")
     assert [each for _, each in late.values()] == [value, value]
     assert count == executed
     assert min(seconds for seconds, _ in late.values()) >= LATE
     lost, count = seen(tmp_path / "lost", play, f"Drop message={message} role=a times=1")
     assert [each for _, each in lost.values()] == [unreadable(), value]
+    assert lost["again"][0] < LATE
     assert count == executed
 
 
 def test_a_late_and_a_lost_request_for_a_fork(tmp_path: Path) -> None:
     """The role that receives the RRef sends the request, and repeats it after a second."""
-    healthy, _ = seen(tmp_path / "healthy", plays.fork_request)
-    assert healthy["pass"][1] == 1
-    assert healthy["pass"][0] < LATE
     late, _ = seen(tmp_path / "late", plays.fork_request, f"Delay message=RREF_FORK_REQUEST role=c seconds={LATE}")
     assert late["pass"][1] == 1
     assert late["pass"][0] >= LATE
@@ -198,7 +175,7 @@ def test_a_late_call_executes_although_its_caller_has_given_up(tmp_path: Path) -
         seconds, error = started.call("a", plays.call_within, 0.1)
         assert error.startswith("RuntimeError: RPCErr:1:RPC ran for more than set timeout (100 ms)")
         assert seconds >= LATE  # the timeout does not end the wait of the sending thread
-        started.call("a", plays.python_call)  # this call waits behind it on the same pipe
+        started.call("a", plays.two_calls)  # this call waits behind it on the same pipe
         assert started.call("b", plays.counted) == 3
 
 
@@ -207,15 +184,15 @@ def test_calls_with_gradients_pass_the_agent(tmp_path: Path) -> None:
     with world(tmp_path, "Drop message=PYTHON_CALL role=a times=9; Drop message=SCRIPT_CALL role=a times=9") as started:
         context = started.call("a", plays.call_in_context)
         assert [value for _, value in context.values()] == [2.0, 1]
-        assert started.call("a", plays.python_call)["first"][1].startswith(LOST_TEXTS[0])
+        assert started.call("a", plays.two_calls)["first"][1].startswith(LOST_TEXTS[0])
         assert started.call("a", plays.call_oneself)[1].startswith(LOST_TEXTS[0])
 
 
 def test_only_the_named_role_loses_messages_but_every_role_has_the_agent(tmp_path: Path) -> None:
     with world(tmp_path, f"Delay message=PYTHON_CALL role=c seconds={LATE}") as started:
         assert {started.call(role, plays.agent) for role in "abc"} == {"FaultyTensorPipeAgent"}
-        assert max(seconds for seconds, _ in started.call("a", plays.python_call).values()) < LATE
-        assert min(seconds for seconds, _ in started.call("c", plays.python_call).values()) >= LATE
+        assert max(seconds for seconds, _ in started.call("a", plays.two_calls).values()) < LATE
+        assert min(seconds for seconds, _ in started.call("c", plays.two_calls).values()) >= LATE
 
 
 def test_no_role_spins_in_shared_memory(tmp_path: Path) -> None:
@@ -226,10 +203,9 @@ def test_no_role_spins_in_shared_memory(tmp_path: Path) -> None:
 
 
 def test_without_message_faults_nothing_is_changed_nor_imported(tmp_path: Path) -> None:
-    backend, options = object(), object()
-    plan = Plan.parse("Crash role=a at=up@b")
-    assert messages.backend_for(plan, "a", backend, options) == (backend, options)
-    with world(tmp_path, str(plan).replace("up", "step:9")) as started:
+    backend, options, plan = object(), object(), "Crash role=a at=step:9@b"
+    assert messages.backend_for(Plan.parse(plan), "a", backend, options) == (backend, options)
+    with world(tmp_path, plan) as started:
         assert started.call("a", plays.agent) == "TensorPipeAgent"
         assert started.call("a", plays.settings) == (60.0, False)
 
@@ -262,9 +238,8 @@ PLAN = Plan.parse("Delay message=PYTHON_CALL role=a seconds=2")
 def test_another_backend_is_refused() -> None:
     with pytest.raises(PlanError, match=r"^faults of messages need the backend TENSORPIPE, got 'TENSORPIPE'$"):
         messages.backend_for(PLAN, "a", "TENSORPIPE", None)
-    with pytest.raises(
-        PlanError, match=r"^faults of messages need TensorPipeRpcBackendOptions, got RpcBackendOptions$"
-    ):
+    wanted = r"^faults of messages need TensorPipeRpcBackendOptions, got RpcBackendOptions$"
+    with pytest.raises(PlanError, match=wanted):
         messages.backend_for(PLAN, "a", None, RpcBackendOptions())
 
 
@@ -272,9 +247,8 @@ def test_device_maps_are_refused() -> None:
     options = rpc.TensorPipeRpcBackendOptions()
     base = vars(rpc.TensorPipeRpcBackendOptions.__mro__[1])
     base["device_maps"].fset(options, {"b": {torch.device("cpu"): torch.device("cpu")}})
-    with pytest.raises(
-        PlanError, match=r"^faults of messages: the faulty agent cannot have 'device_maps' or 'devices'$"
-    ):
+    wanted = r"^faults of messages: the faulty agent cannot have 'device_maps' or 'devices'$"
+    with pytest.raises(PlanError, match=wanted):
         messages.backend_for(PLAN, "a", None, options)
 
 
@@ -301,54 +275,56 @@ def proofs(text: str, *events: tuple[str, str, dict[str, Any]]) -> list[str | No
     return [text for _, text in proof.proofs_of(Plan.parse(text), timeline(*events)).values()]
 
 
+LOST = "Drop message=PYTHON_CALL role=a times=1"
+NONE_MADE = "Drop message=PYTHON_REMOTE_CALL times=1"
+# The ledger's line ends before the payload if that begins a new line: with the words of the error, without the blank.
+CUT = first_line(RuntimeError("RPCErr:2:Send attempt failed intentionally for \n\x80\x02c"))
+
+
 class TestEvidence:
-    LOST = "Drop message=PYTHON_CALL role=a times=1"
-    LATE = "Delay message=PYTHON_CALL role=a seconds=0.5"
-
-    @pytest.mark.parametrize("error", [LOST_TEXTS[0], LOST_TEXTS[1]])
-    def test_a_lost_call_is_evidence(self, error: str) -> None:
-        assert proofs(self.LOST, ("a", "fail", {"via": "rpc", "error": error})) == [f"a: {error}"]
-        assert proofs(self.LOST, ("b", "fail", {"via": "rpc", "error": error})) == [None]
-        assert proofs(self.LOST, ("a", "fail", {"via": "remote", "error": error})) == [None]
-
-    def test_the_error_of_older_pythons_is_evidence_for_a_lost_creation_only(self) -> None:
-        event = {"via": "remote", "error": TEXTLESS}
-        assert proofs("Drop message=PYTHON_REMOTE_CALL times=1", ("a", "info", event)) == [f"a: {TEXTLESS}"]
-        assert proofs("Drop message=PYTHON_REMOTE_CALL times=1", ("a", "fail", event)) == [None]  # it was never sent
-        assert proofs(self.LOST, ("a", "info", {"via": "rpc", "error": TEXTLESS})) == [None]
+    @pytest.mark.parametrize(
+        ("plan", "role", "event", "via", "error", "shown"),
+        [
+            (LOST, "a", "fail", "rpc", LOST_TEXTS[0], True),
+            (LOST, "a", "fail", "rpc", LOST_TEXTS[1], True),
+            (LOST, "a", "fail", "rpc", CUT, True),
+            (LOST, "b", "fail", "rpc", LOST_TEXTS[0], False),
+            (LOST, "a", "fail", "remote", LOST_TEXTS[0], False),
+            # The error of older Pythons is evidence for a lost creation only, if the call was sent.
+            (NONE_MADE, "a", "info", "remote", TEXTLESS, True),
+            (NONE_MADE, "a", "fail", "remote", TEXTLESS, False),
+            (LOST, "a", "info", "rpc", TEXTLESS, False),
+            # An RRef that was not made is evidence unless another fault may be why.
+            (NONE_MADE, "a", "fail", "remote", NOT_MADE, True),
+            (f"{NONE_MADE}; Crash role=b at=up@a", "a", "fail", "remote", NOT_MADE, False),
+        ],
+    )
+    def test_errors_that_only_a_lost_message_makes_are_evidence(
+        self, plan: str, role: str, event: str, via: str, error: str, shown: bool
+    ) -> None:
+        found = proofs(plan, (role, event, {"via": via, "error": error}))
+        assert found == [f"a: {error[:120]}" if shown else None]
 
     def test_there_are_two_unreadable_errors(self) -> None:
         assert unreadable() in (LOST_TEXTS[1], TEXTLESS)
+        assert CUT.endswith(" for")
 
-    def test_a_lost_call_whose_message_begins_a_new_line_is_evidence(self) -> None:
-        """The ledger's line then ends with the words of the error, without the blank that follows them."""
-        error = first_line(RuntimeError("RPCErr:2:Send attempt failed intentionally for \n\x80\x02c"))
-        assert error.endswith(" for")
-        assert proofs(self.LOST, ("a", "fail", {"via": "rpc", "error": error})) == [f"a: {error}"]
-
-    def test_a_lost_call_to_oneself_is_evidence_and_a_late_one_is_none(self) -> None:
-        """The agent can lose such a call, but it is never late."""
-        assert proofs(self.LOST, ("a", "fail", {"via": "rpc", "error": LOST_TEXTS[0], "to": "a"})) != [None]
-        assert proofs(self.LATE, ("a", "ok", {"via": "rpc", "seconds": 0.6, "to": "a"})) == [None]
+    def test_a_lost_call_to_oneself_is_evidence(self) -> None:
+        assert proofs(LOST, ("a", "fail", {"via": "rpc", "error": LOST_TEXTS[0], "to": "a"})) != [None]
 
     def test_another_error_proves_nothing(self) -> None:
         error = "RuntimeError: RPCErr:1:RPC ran for more than set timeout (2000 ms)"
-        assert proofs(self.LOST, ("a", "info", {"via": "rpc", "error": error})) == [None]
-        assert proofs(self.LOST) == [None]
-
-    def test_an_rref_that_was_not_made_is_evidence_unless_another_fault_may_be_why(self) -> None:
-        event = ("a", "fail", {"via": "remote", "error": NOT_MADE})
-        lost = "Drop message=PYTHON_REMOTE_CALL times=1"
-        assert proofs(lost, event) == [f"a: {NOT_MADE[:120]}"]
-        assert proofs(f"{lost}; Crash role=b at=up@a", event) == [None]
+        assert proofs(LOST, ("a", "info", {"via": "rpc", "error": error})) == [None]
+        assert proofs(LOST) == [None]
 
     def test_a_delay_is_proven_only_if_every_call_was_late(self) -> None:
         slow = ("a", "ok", {"via": "rpc", "seconds": 0.61, "to": "b"})
         fast = ("a", "ok", {"via": "rpc", "seconds": 0.1, "to": "b"})
         oneself = ("a", "ok", {"via": "rpc", "seconds": 0.1, "to": "a"})
-        assert proofs(self.LATE, slow, slow, oneself) == ["each of 2 calls took 0.610 s or more"]
-        assert proofs(self.LATE, slow, fast) == [None]
-        assert proofs(self.LATE) == [None]
+        late = "Delay message=PYTHON_CALL role=a seconds=0.5"
+        assert proofs(late, slow, slow, oneself) == ["each of 2 calls took 0.610 s or more"]
+        assert proofs(late, slow, fast) == [None]
+        assert proofs(late) == [None]
 
     def test_some_messages_are_shown_by_no_recorded_call(self) -> None:
         made, lost = "PYTHON_REMOTE_CALL", "Drop message={} times=1"
@@ -359,4 +335,4 @@ class TestEvidence:
         assert proof.unseen(Plan.parse(lost.format(made) + beside), timeline()) == {0: True}
         assert proof.unseen(Plan.parse(lost.format("PYTHON_CALL") + beside), timeline()) == {0: False}
         shown = timeline(("a", "fail", {"via": "rpc", "error": LOST_TEXTS[0]}))
-        assert proof.unseen(Plan.parse(self.LOST), shown) == {}
+        assert proof.unseen(Plan.parse(LOST), shown) == {}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import resource
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from torch.distributed.rpc import api
 
 from faults.inject.messages import without_shared_memory
+from tests.support.disk import files_of
 from tests.support.roles_messages import file_limit as limit
 
 MIB = 1 << 20
@@ -18,14 +17,6 @@ MIB = 1 << 20
 def starter() -> Any:
     """Return torch's function that starts an agent, or what replaces it."""
     return vars(api)["_set_and_start_rpc_agent"]
-
-
-@pytest.fixture
-def lowered() -> Iterator[Callable[[int], None]]:
-    """Lower this process's limit, until the end of the test."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    yield lambda soft: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, before[1]))
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.fixture
@@ -62,12 +53,9 @@ def test_the_limit_is_lifted_even_if_the_agent_does_not_start(starts: list[tuple
     assert starter() is start
 
 
-@pytest.mark.parametrize(("own", "wanted"), [(MIB // 2, MIB // 2), (4 * MIB, MIB - 1)])
-def test_a_lower_limit_of_the_programs_own_stays(
-    own: int, wanted: int, starts: list[tuple[object, int]], lowered: Callable[[int], None]
-) -> None:
-    lowered(own)
-    with without_shared_memory():
-        starter()("one")
-    assert starts == [("one", wanted)]
-    assert limit() == own
+def test_a_lower_limit_of_the_programs_own_stays(starts: list[tuple[object, int]]) -> None:
+    with files_of(MIB // 2):
+        with without_shared_memory():
+            starter()("one")
+        assert starts == [("one", MIB // 2)]
+        assert limit() == MIB // 2

@@ -64,43 +64,23 @@ def until(name: str, wanted: int) -> float:
     return time.monotonic() - begin
 
 
-def _call(function: Callable[..., Any], *args: Any) -> Seen:
-    calls = [timed(lambda: rpc.rpc_sync("b", function, args)) for _ in range(2)]
+# What the first word of a message's type stands for.
+FUNCTIONS: dict[str, tuple[Any, ...]] = {"PYTHON": (count, ()), "SCRIPT": (scripted, (1,))}
+
+
+def two_calls(kind: str = "PYTHON") -> Seen:
+    calls = [timed(lambda: rpc.rpc_sync("b", *FUNCTIONS[kind])) for _ in range(2)]
     return {"first": calls[0], "again": calls[1]}
 
 
-def python_call() -> Seen:
-    return _call(count)
-
-
-def script_call() -> Seen:
-    return _call(scripted, 1)
-
-
-def _remote(function: Callable[..., Any], *args: Any) -> Seen:
-    seconds, made = timed(lambda: rpc.remote("b", function, args))
+def remote(kind: str) -> Seen:
+    seconds, made = timed(lambda: rpc.remote("b", *FUNCTIONS[kind]))
     return {"remote": seconds, "fetch": timed(made.to_here)}
 
 
-def python_remote() -> Seen:
-    return _remote(count)
-
-
-def script_remote() -> Seen:
-    return _remote(scripted, 1)
-
-
-def _fetch(function: Callable[..., Any], *args: Any) -> Seen:
-    made = rpc.remote("b", function, args)
+def two_fetches(kind: str) -> Seen:
+    made = rpc.remote("b", *FUNCTIONS[kind])
     return {"first": timed(made.to_here), "again": timed(made.to_here)}
-
-
-def python_fetch() -> Seen:
-    return _fetch(count)
-
-
-def script_fetch() -> Seen:
-    return _fetch(scripted, 1)
 
 
 def take(made: Any) -> int:
