@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -47,19 +47,14 @@ def launcher(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], se
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("command", [ALONE, LEADS], ids=["alone", "leads"])
-def test_tied_processes_end_with_a_process_that_is_killed(command: Sequence[str], number: signal.Signals) -> None:
+@pytest.mark.parametrize(("command", "kill"), [(ALONE, os.killpg), (LEADS, os.kill)], ids=["a whole group", "one"])
+def test_tied_processes_end_with_a_process_that_is_killed(
+    command: Sequence[str], kill: Callable[[int, int], None], number: signal.Signals
+) -> None:
     """Their descendants end, too: those in a session of their own, and those without the environment."""
     with launcher(command) as (process, started):
         assert len(started) == (1 if command is ALONE else 3)
-        process.send_signal(number)
-        process.wait(10)
-        assert left_after(started, 3) == set()
-
-
-def test_tied_processes_end_when_a_whole_group_is_killed() -> None:
-    with launcher(ALONE) as (process, started):
-        os.killpg(process.pid, signal.SIGKILL)
+        kill(process.pid, number)
         process.wait(10)
         assert left_after(started, 3) == set()
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch.distributed.rpc as rpc
@@ -36,31 +37,24 @@ def _restored() -> Iterator[None]:
 
 
 @pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, object], ModuleType]:
-    """Make a module that is imported now, and has the function as ``begin``."""
-
-    def made(name: str, begin: object) -> ModuleType:
-        module = ModuleType(name)
-        module.begin = begin  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, name, module)
-        return module
-
-    return made
+def program(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A module that is imported after this one."""
+    module = ModuleType("program")
+    monkeypatch.setitem(sys.modules, "program", module)
+    return module
 
 
-def test_a_reference_under_another_name_in_a_later_module_is_replaced(
-    later: Callable[[str, object], ModuleType],
-) -> None:
-    program = later("program", rpc.init_rpc)
+def test_a_reference_under_another_name_in_a_later_module_is_replaced(program: Any) -> None:
+    program.begin = rpc.init_rpc
     put_back = patch_all_references("init_rpc", Held.torchs, Held.new)
     assert program.begin is Held.new
     put_back()
     assert program.begin is Held.torchs
 
 
-def test_a_module_that_took_the_new_function_gets_the_old_one_back(later: Callable[[str, object], ModuleType]) -> None:
+def test_a_module_that_took_the_new_function_gets_the_old_one_back(program: Any) -> None:
     put_back = patch_all_references("init_rpc", Held.torchs, Held.new)
-    program = later("program", rpc.init_rpc)
+    program.begin = rpc.init_rpc
     assert program.begin is Held.new
     put_back()
     assert program.begin is Held.torchs

@@ -13,16 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from faults.plan import Fault, Plan, PlanError
 from faults.plan.fields import FIELDS
 from faults.plan.kinds import KINDS, NAMES
-from faults.strategies import PLACES, plans
-
-# No deadline: the machine may be shared, so the time of an example says nothing.
-unhurried = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+from faults.strategies import plans
 
 ROOT = Path(__file__).parents[2]
 SITES = {"shop:Till.pay": {"till1": 6, "till2": 6}, "shop.back:look.<locals>.over": {"till2": 1}}
@@ -70,16 +67,8 @@ BAD: dict[str, list[Any]] = {
     "to": NAMELESS,
     "peer": NAMELESS,
     "roles": [
-        "till1",
-        (),
-        ("till1",),
-        ("till1", "till1"),
-        ("till1", ""),
-        ("till1", 2),
-        {"till1", "till2"},
-        7,
-        [["a"]],
-        ["a#1", "b#1"],
+        *("till1", (), ("till1",), ("till1", "till1"), ("till1", ""), ("till1", 2), {"till1", "till2"}, 7),
+        *([["a"]], ["a#1", "b#1"]),
     ],
     "at": ["", "up", "up@", "step@shop", "step:0@shop", "step:-1@shop", "call:shop:pay@shop", "down@shop", 3, ["up@a"]],
     "nth": [*NUMBERLESS, 1.0, 10**9 + 1, "3", "3-1", "0-2", "1-", "-3", "1-2-3", "01-2", "1 - 2", "1-1000000001"],
@@ -112,18 +101,13 @@ def whole(kind: str, place: str) -> dict[str, Any]:
     return {"kind": kind, **{name: GOOD[name] for name in (*SHAPES[kind, place].needs, *chosen)}}
 
 
-def one_line(error: PlanError) -> str:
-    line = str(error)
-    assert line.isprintable(), line
-    assert len(line) < 600, line
-    return line
-
-
 def refused(values: dict[str, Any], *names: str) -> str:
     """Return the line that refuses a fault of these values. It names the fields."""
     with pytest.raises(PlanError) as caught:
         Fault(**values)
-    line = one_line(caught.value)
+    line = str(caught.value)
+    assert line.isprintable(), line
+    assert len(line) < 600, line
     for name in names:
         assert repr(name) in line, (name, line)
     return line
@@ -141,13 +125,10 @@ def test_what_a_shape_needs_is_enough_and_all_of_it_is_needed(kind: str, place: 
     values = whole(kind, place)
     assert Fault(**values).place == place
     for name in SHAPES[kind, place].needs:
-        less = {key: value for key, value in values.items() if key != name}
-        marks = {"site", "message", "at"} & {name}
+        line = refused({key: value for key, value in values.items() if key != name}, name)
         several = len([each for each, _ in SHAPES if each == kind]) > 1
-        if several and marks:  # without the field that marks its place, that is open, too
-            refused(less, name)
-        else:
-            assert repr(name) in refused(less, name).partition(", got")[0]
+        if not several or name not in ("site", "message", "at"):  # without these its place is open, too
+            assert repr(name) in line.partition(", got")[0]
 
 
 @pytest.mark.parametrize(("kind", "place"), SHAPE_IDS)
@@ -175,12 +156,6 @@ def test_unknown_kinds_are_refused(kind: object) -> None:
     assert all(each in line for each in NAMES)
 
 
-def test_a_fault_is_put_at_one_place() -> None:
-    refused({**whole("Delay", "call"), "message": "PYTHON_CALL"}, "site", "message")
-    refused({**whole("Drop", "message"), "site": "shop:pay", "side": "reply"}, "site", "message")
-    refused({**whole("Crash", "process"), "site": "shop:pay", "when": "after"}, "site", "at")
-
-
 def test_a_fault_has_one_occurrence() -> None:
     for count in (2, 3):
         for chosen in itertools.combinations(("nth", "every", "chance_percent"), count):
@@ -202,7 +177,6 @@ def test_several_calls_are_a_first_and_a_last(nth: int | str, kept: int | str, n
     assert fault.nth == kept
     assert list(fault.numbers or ()) == numbers
     assert Fault.parse(str(fault)) == Fault.from_dict(fault.to_dict()) == fault
-    assert Plan.from_json(Plan((fault,)).to_json()).faults == (fault,)
     assert Fault(**whole("Duplicate", "call"), every=True).numbers is None
 
 
@@ -234,24 +208,21 @@ def test_lost_messages_of_a_plan_have_one_number_of_times() -> None:
     assert Plan((first, Fault(kind="Drop", message="SCRIPT_CALL", times=2)))
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "holds"), [(None, "a", False), ("a", None, False), ("a", "a", False), ("a", "b", True)]
-)
-def test_a_message_has_one_delay_for_each_role(one: str | None, other: str | None, holds: bool) -> None:
-    pair = tuple(Fault(kind="Delay", message="PYTHON_CALL", seconds=1, role=role) for role in (one, other))
-    assert Plan((pair[0], replace(pair[1], message="SCRIPT_CALL")))
-    if holds:
-        assert Plan(pair)
-        return
+@pytest.mark.parametrize(("one", "other"), [(None, "a"), ("a", None), ("a", "a")])
+def test_a_message_has_one_delay_for_each_role(one: str | None, other: str | None) -> None:
+    first, second = (Fault(kind="Delay", message="PYTHON_CALL", seconds=1, role=role) for role in (one, other))
+    assert Plan((first, replace(second, message="SCRIPT_CALL")))
+    assert Plan((replace(first, role="c"), replace(second, role="b")))
     with pytest.raises(PlanError, match=r"^'message' PYTHON_CALL: wanted one Delay for each 'role', got two$"):
-        Plan(pair)
+        Plan((first, second))
 
 
-@unhurried
-@given(plans(SITES, ROLES, steps=3, max_faults=4), printable)
-def test_both_forms_give_the_plan_back(plan: Plan, text: str) -> None:
+@settings(max_examples=60)
+@given(plans(SITES, ROLES, steps=3, max_faults=4), printable, st.floats(0, 1e6, exclude_min=True))
+def test_both_forms_give_the_plan_back(plan: Plan, text: str, seconds: float) -> None:
+    late = Fault(kind="Delay", site="shop:pay", side="request", seconds=seconds)
     worded = Fault(kind="Raise", site="shop:pay", side="request", text=text)
-    plan = Plan((*plan.faults, worded), plan.seed)
+    plan = Plan((*plan.faults, late, worded), plan.seed)
     for again in (
         Plan.parse(str(plan)),
         Plan.parse(plan.to_json()),
@@ -347,17 +318,7 @@ def test_wrong_json_is_refused_in_one_line(text: str, line: str) -> None:
     assert str(caught.value) == line
 
 
-def test_faults_are_found_by_place() -> None:
-    faults = tuple(Fault(**whole(*shape)) for shape in SHAPES)
-    found = [Plan(faults).at(place) for place in PLACES]
-    assert [{fault.traits.place for fault in each.values()} for each in found] == [{each} for each in PLACES]
-    assert {number: fault for each in found for number, fault in each.items()} == dict(enumerate(faults))
-
-
 @pytest.mark.parametrize("name", ["strategies", "inject.announcer"])
 def test_plain_data_needs_no_torch(name: str) -> None:
-    program = f"import faults.{name}, sys; assert 'torch' not in sys.modules; print('without')"
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=ROOT, check=False)
-    assert done.stdout == "without\n"
-    assert done.stderr == ""
+    program = f"import faults.{name}, sys; print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True).stdout == "False\n"

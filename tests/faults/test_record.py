@@ -15,31 +15,32 @@ from faults.run.runs import prepared
 
 PLAN = Plan.parse("Drop site=shop:pay role=a side=reply")
 ENDS = {"a": End("Raised", "raised x.Odd: no", 12.5, ("x.Odd", "RuntimeError")), "b": End("Returned", "returned", 13.0)}
+VALUES: dict[str, Any] = {
+    "name": "shop",
+    "bound": 2.0,
+    "seconds": 1.0,
+    "trace": "wrong",
+    "difference": "1 ULP",
+    "ends": ENDS,
+    "leaks": ["x"],
+    "start": 11.0,
+}
 
 
 def stored(place: Path, **different: Any) -> Path:
     prepared(PLAN, place)
     Ledger(place, "a").close()
-    values = {"name": "shop", "bound": 2.0, "seconds": 1.0, "trace": "wrong", "difference": "1 ULP"}
-    record.write(place, **{**values, "ends": ENDS, "leaks": ["x"], "start": 11.0, **different})
+    record.write(place, **{**VALUES, **different})
     return place
 
 
 def test_a_written_run_is_read_back(tmp_path: Path) -> None:
     found = record.read(stored(tmp_path / "here").rename(tmp_path / "there"))
-    assert found.name == "shop"
+    assert {name: getattr(found, name) for name in VALUES} == VALUES
     assert found.plan == PLAN
-    assert found.ends == ENDS
     assert found.complete is True
-    assert found.bound == 2.0
-    assert found.seconds == 1.0
-    assert found.start == 11.0
-    assert found.trace == "wrong"
-    assert found.difference == "1 ULP"
-    assert list(found.leaks) == ["x"]
     assert [event.event for event in found.timeline.events] == ["start"]
-    assert not found.ends["a"].returned
-    assert found.ends["b"].returned
+    assert [end.returned for end in found.ends.values()] == [False, True]
 
 
 def test_a_run_without_its_record_is_not_complete(tmp_path: Path) -> None:
@@ -67,15 +68,6 @@ def test_a_reader_during_a_rewrite_reads_the_old_record(tmp_path: Path) -> None:
     assert record.read(tmp_path).seconds == 2.0
 
 
-def changed(place: Path, name: str, content: str | None) -> list[str]:
-    """Return the gaps of a run one of whose files was changed, or removed."""
-    if content is None:
-        (place / name).unlink()
-    else:
-        (place / name).write_text(content)
-    return list(record.read(place).gaps)
-
-
 @pytest.mark.parametrize(
     ("name", "content", "gap"),
     [
@@ -90,15 +82,11 @@ def changed(place: Path, name: str, content: str | None) -> list[str]:
 )
 def test_a_file_that_is_not_as_it_was_is_named(name: str, content: str | None, gap: str | None, tmp_path: Path) -> None:
     assert not record.read(stored(tmp_path)).gaps
-    assert changed(tmp_path, name, content) == ([gap] if gap else [])
-
-
-def test_a_line_that_was_changed_is_noticed(tmp_path: Path) -> None:
-    path = stored(tmp_path) / "a.jsonl"
-    assert '"world": null' in path.read_text()
-    assert changed(tmp_path, "a.jsonl", path.read_text().replace("null", '"x"')) == [
-        "a.jsonl is not as the run left it"
-    ]
+    if content is None:
+        (tmp_path / name).unlink()
+    else:
+        (tmp_path / name).write_text(content)
+    assert list(record.read(tmp_path).gaps) == ([gap] if gap else [])
 
 
 @pytest.mark.parametrize("field", ["trace", "running", "gone", "bound", "recorded", "ends a process"])
@@ -127,17 +115,15 @@ def test_a_record_is_of_the_ledgers_of_its_time(tmp_path: Path) -> None:
 def test_a_run_of_another_schema_is_refused(name: str, schema: str, tmp_path: Path) -> None:
     path = stored(tmp_path) / name
     path.write_text(path.read_text().replace('"schema": 2', f'"schema": {schema}'))
-    with pytest.raises(RecordError, match=r"is of schema '?\d'?: wanted 2$") as caught:
+    with pytest.raises(RecordError, match=r"^.*is of schema '?\d'?: wanted 2$"):
         record.read(tmp_path)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"ends": 1}', '{"ends": {}, "odd": 1}', '{"name": "shop", "en'])
 def test_a_file_that_no_run_wrote_is_refused(content: str, tmp_path: Path) -> None:
     (stored(tmp_path) / record.RUN).write_text(content)
-    with pytest.raises(RecordError, match=r"run\.json is not a run: ") as caught:
+    with pytest.raises(RecordError, match=r"^.*run\.json is not a run: .*$"):
         record.read(tmp_path)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:

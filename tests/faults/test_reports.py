@@ -12,6 +12,7 @@ import pytest
 
 from faults.cli.reports import as_junit, of_run, of_sweep, text_of
 from faults.judge.rules import Check, Judgement
+from faults.ledger import Timeline
 from faults.ledger.record import End, Run
 from faults.plan import Fault, Plan
 from faults.run.sweep import Cell, Result, Swept, Unhurt
@@ -37,8 +38,6 @@ def sweep(*judgements: Judgement, wanted: int = 3) -> dict[str, Any]:
 
 
 def test_a_run_is_told_whole() -> None:
-    from faults.ledger.ledger import Timeline
-
     run = Run("my.py x", Plan((FAULT,)), Timeline((), {}, ()), {"a": End("Returned", "returned", 1.0)}, seconds=2.0)
     report = of_run(run, WRONG, "run")
     jsonschema.validate(json.loads(text_of(report)), SCHEMA)

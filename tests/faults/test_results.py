@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +39,13 @@ def test_output_and_files_are_those_of_the_healthy_run(tmp_path: Path) -> None:
     assert run(again, wanted.of(healthy), "a\n", loss="1") == same
     assert not Path("loss").exists()
     assert (again / RESULTS / "0-loss").read_text() == "1"
-    end = "; wanted what the healthy run wrote"
-    assert run(again, wanted.of(healthy), "b\n", loss="1") == ("wrong", f"output: no line 'a', the line 'b'{end}")
-    assert run(again, wanted.of(healthy), "a\n", loss="2") == (
-        "wrong",
-        f"loss: byte 0 of 1 differs, wanted 1 bytes{end}",
-    )
-    assert run(again, wanted.of(healthy), "a\n") == ("wrong", f"{Path('loss').absolute()} was not written{end}")
+    for output, files, said in (
+        ("b\n", {"loss": "1"}, "output: no line 'a', the line 'b'"),
+        ("a\n", {"loss": "2"}, "loss: byte 0 of 1 differs, wanted 1 bytes"),
+        ("a\n", {}, f"{Path('loss').absolute()} was not written"),
+    ):
+        judged = ("wrong", f"{said}; wanted what the healthy run wrote")
+        assert run(again, wanted.of(healthy), output, True, **files) == judged
 
 
 def test_a_program_that_failed_has_no_results(tmp_path: Path) -> None:
@@ -84,12 +85,6 @@ def test_a_link_is_no_file(tmp_path: Path) -> None:
     assert Path("kept").exists()
 
 
-def test_a_link_of_an_earlier_run_is_stale(tmp_path: Path) -> None:
-    Path("loss").symlink_to("nowhere")
-    with pytest.raises(StaleResult):
-        Results(files=[Path("loss")]).begin(tmp_path)
-
-
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     wanted = Results(files=[Path("loss")])
     wanted.begin(tmp_path)
@@ -112,17 +107,13 @@ def test_a_command_that_cannot_be_started_is_refused(command: str, tmp_path: Pat
 
 
 def test_a_command_that_ran_in_the_healthy_run_convicts_by_whatever_status(tmp_path: Path) -> None:
-    healthy = tmp_path / "healthy"
-    wanted = Results(command="./loss")
-    assert run(tmp_path / "run", wanted.of(healthy), loss="1")[0] == "wrong"
+    assert run(tmp_path / "run", Results(command="./loss").of(tmp_path / "healthy"), loss="1")[0] == "wrong"
 
 
 def test_a_command_that_does_not_end_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "CHECK_SECONDS", 0.2)
-    assert run(tmp_path / "run", Results(command="sleep 1000")) == (
-        "unknown",
-        "`sleep 1000` did not end within 0.2 s",
-    )
+    judged = ("unknown", "`sleep 1000` did not end within 0.2 s")
+    assert run(tmp_path / "run", Results(command="sleep 1000")) == judged
 
 
 def test_wrong_files_are_wrong_though_the_command_is_content(tmp_path: Path) -> None:
@@ -131,9 +122,10 @@ def test_wrong_files_are_wrong_though_the_command_is_content(tmp_path: Path) -> 
     assert run(tmp_path / "run", wanted.of(tmp_path / "healthy"), loss="2")[0] == "wrong"
 
 
-def test_a_file_of_an_earlier_run_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("make", [Path.touch, lambda path: path.symlink_to("nowhere")], ids=["file", "link"])
+def test_a_file_of_an_earlier_run_is_refused(make: Callable[[Path], None], tmp_path: Path) -> None:
     """Otherwise a program that writes nothing would have the results of another run."""
-    Path("loss").touch()
+    make(Path("loss"))
     with pytest.raises(StaleResult, match=r"^loss is there before the run that has to write it: wanted no such"):
         run(tmp_path / "run", Results(files=[Path("loss")]))
 
@@ -142,10 +134,5 @@ def test_files_of_the_same_name_are_kept_apart(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     wanted = Results(files=[Path("loss"), Path("a/loss")])
     run(tmp_path / "run", wanted, "", True, **{"loss": "1", "a/loss": "2"})
-    kept = sorted((tmp_path / "run" / RESULTS).iterdir())
-    assert [(each.name, each.read_text()) for each in kept] == [
-        ("0-loss", "1"),
-        ("1-loss", "2"),
-        (ERRORS, ""),
-        (OUTPUT, ""),
-    ]
+    kept = {each.name: each.read_text() for each in (tmp_path / "run" / RESULTS).iterdir()}
+    assert kept == {"0-loss": "1", "1-loss": "2", ERRORS: "", OUTPUT: ""}

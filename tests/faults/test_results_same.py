@@ -17,28 +17,22 @@ from faults.script.results import file_difference, output_difference
 ONE = {"layer": {"weight": torch.tensor([[1.0, 2.0], [3.0, float("nan")]])}, "steps": [3, 4]}
 
 
-def changed(**values: Any) -> dict[str, Any]:
-    return {**ONE, **values}
+def other(weight: object) -> dict[str, Any]:
+    return {**ONE, "layer": {"weight": weight}}
 
 
 @pytest.mark.parametrize(
     ("got", "said"),
     [
         (ONE, None),
-        (changed(steps=[3, 5]), "['steps'][1]: 5, wanted 4"),
-        (changed(steps=[3]), "no ['steps'][1]"),
-        (changed(more=1), "['more'], which is not wanted"),
-        (changed(layer={"weight": torch.zeros(2, 2)}), "['layer']['weight']: 4 of 4 numbers have other bits"),
-        (
-            changed(layer={"weight": torch.tensor([[1.0, 2], [-3, float("nan")]])}),
-            "['layer']['weight']: 1 of 4 numbers",
-        ),
-        (changed(layer={"weight": torch.zeros(4)}), "['layer']['weight']: torch.float32 of shape (4,), wanted"),
-        (
-            changed(layer={"weight": torch.zeros(2, 2).double()}),
-            "['layer']['weight']: torch.float64 of shape (2, 2)",
-        ),
-        (changed(layer={"weight": 1.0}), "['layer']['weight']: a float, wanted a Tensor"),
+        ({**ONE, "steps": [3, 5]}, "['steps'][1]: 5, wanted 4"),
+        ({**ONE, "steps": [3]}, "no ['steps'][1]"),
+        ({**ONE, "more": 1}, "['more'], which is not wanted"),
+        (other(torch.zeros(2, 2)), "['layer']['weight']: 4 of 4 numbers have other bits"),
+        (other(torch.tensor([[1.0, 2], [-3, float("nan")]])), "['layer']['weight']: 1 of 4 numbers"),
+        (other(torch.zeros(4)), "['layer']['weight']: torch.float32 of shape (4,), wanted"),
+        (other(torch.zeros(2, 2).double()), "['layer']['weight']: torch.float64 of shape (2, 2)"),
+        (other(1.0), "['layer']['weight']: a float, wanted a Tensor"),
     ],
 )
 def test_files_of_torch_are_compared_by_their_tensors(got: Any, said: str | None, tmp_path: Path) -> None:
@@ -112,30 +106,23 @@ def test_no_code_of_a_file_is_executed(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("wanted", "got", "ignored", "said"),
     [
-        ("a\nb\n", "b\na\n", (), None),
-        ("a\na\n", "a\n", (), "no line 'a'"),
-        ("a\n", "a\na\n", (), "the line 'a'"),
-        ("a\nb\nc\n", "a\nd\n", (), "no line 'b' and 1 more, the line 'd'"),
-        ("a 1.5 s\n", "a 2.5 s\n", (r"\d+\.\d s",), None),
-        ("a\n", "a\ntried again 3\n", ("tried again.*",), None),  # nothing remains of the line
-        ("a\n", "a\n\n", (), "the line ''"),
-        ("a 1\n", "b 2\n", (r"\d",), "no line 'a ', the line 'b '"),
-        ("", "", (), None),
+        ("a\nb\n", "b\na\n", "-", None),
+        ("a\na\n", "a\n", "-", "no line 'a'"),
+        ("a\n", "a\na\n", "-", "the line 'a'"),
+        ("a\nb\nc\n", "a\nd\n", "-", "no line 'b' and 1 more, the line 'd'"),
+        ("a 1.5 s\n", "a 2.5 s\n", r"\d+\.\d s", None),
+        ("a\n", "a\ntried again 3\n", "tried again.*", None),  # nothing remains of the line
+        ("a\n", "a\n\n", "-", "the line ''"),
+        ("a 1\n", "b 2\n", r"\d", "no line 'a ', the line 'b '"),
+        ("", "", "-", None),
     ],
 )
 def test_lines_are_compared_without_their_order(
-    wanted: str, got: str, ignored: tuple[str, ...], said: str | None, tmp_path: Path
+    wanted: str, got: str, ignored: str, said: str | None, tmp_path: Path
 ) -> None:
     (tmp_path / "wanted").write_text(wanted)
     (tmp_path / "got").write_text(got)
-    patterns = [re.compile(each) for each in ignored]
-    assert output_difference(tmp_path / "wanted", tmp_path / "got", patterns) == said
-
-
-def test_output_that_is_no_text_is_compared(tmp_path: Path) -> None:
-    (tmp_path / "wanted").write_bytes(b"\xff\n")
-    (tmp_path / "got").write_bytes(b"\xff\n")
-    assert output_difference(tmp_path / "wanted", tmp_path / "got") is None
+    assert output_difference(tmp_path / "wanted", tmp_path / "got", [re.compile(ignored)]) == said
 
 
 def test_bytes_of_other_encodings_are_told_apart(tmp_path: Path) -> None:

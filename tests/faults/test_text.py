@@ -6,11 +6,11 @@ import re
 import shlex
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from faults.plan.places import PlanError
-from faults.plan.text import pairs, split, written
+from faults.plan.text import pairs, split
 
 
 @pytest.mark.parametrize(
@@ -65,28 +65,6 @@ def test_words_are_those_of_a_shell(text: str) -> None:
     found = split(text)
     assume(not any(word and set(word) <= set(";\n") for group in found for word in group))
     assert found == [group for group in wanted if group]
-
-
-@settings(deadline=None)
-@given(
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "text": st.text(st.characters(exclude_categories=["Cs"])),
-            "roles": st.lists(st.sampled_from(["a", "b-1", "c:2"]), min_size=1).map(tuple),
-            "every": st.booleans(),
-            "nth": st.integers(-(10**20), 10**20),
-            "seed": st.integers(0, 2**63),
-            "seconds": st.floats(allow_nan=False, allow_infinity=False),
-            "percent": st.floats(min_value=0, max_value=100),
-        },
-    )
-)
-def test_written_values_are_read_again(values: dict[str, object]) -> None:
-    text = " ".join(written(name, value) for name, value in values.items())
-    found = pairs([word for group in split(text) for word in group], "a plan")
-    assert found == values
-    assert {name: type(value) for name, value in found.items()} == {name: type(value) for name, value in values.items()}
 
 
 @pytest.mark.parametrize("name", ["nth", "seed", "seconds"])
