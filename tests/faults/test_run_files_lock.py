@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
-from argparse import Namespace
 from collections.abc import Callable
 from contextvars import Context
 from dataclasses import replace
@@ -21,19 +19,10 @@ from faults.plan import Plan, PlanError
 from faults.run.runs import Subject, prepared, run
 from tests.support import roles_subjects as plays
 from tests.support.roles_plain import name
-from tests.support.targets import shrink_of, sweep_of
+from tests.support.targets import options, shrink_of, sweep_of
 
 PLAN = Plan.parse("seed=3; Duplicate site=shop:pay")
 BUSY = "a run is going on in .*: wanted a folder of its own for each run"
-# A script that tries to prepare its sweep's folder, and two folders below it.
-INTRUDER = """
-import os, sys
-from pathlib import Path
-from faults.cli.main import main
-sweep = Path(os.environ["FAULTS_RUN"]).parent
-found = [main(["prepare", str(place), "--healthy"]) for place in (sweep, sweep / "healthy", sweep / "new" / "run")]
-print(*found, file=open(sys.argv[1], "w"))
-"""
 
 
 def files(place: Path) -> dict[str, bytes]:
@@ -129,16 +118,6 @@ def test_runs_side_by_side_do_not_exclude_each_other(tmp_path: Path) -> None:
     assert {each.name for each in tmp_path.iterdir()} == {"a", "b"}
 
 
-@pytest.mark.parametrize("command", ["sweep", "shrink"])
-def test_a_command_of_many_runs_has_its_folder_from_the_first_run_on(command: str, tmp_path: Path) -> None:
-    found, place = tmp_path / "found", tmp_path / "sweep"
-    plan = ["--plan", "Crash role=a at=up@a"] * (command == "shrink")
-    words = [command, *plan, "--dir", str(place), "--script", sys.executable, "-c", INTRUDER, str(found)]
-    assert elsewhere(main, words) == 2  # the healthy run calls nothing
-    assert found.read_text() == "2 2 2\n"
-    assert [each.name for each in place.iterdir()] == ["healthy"]
-
-
 @pytest.mark.usefixtures("forkserver")
 @pytest.mark.parametrize("command", ["sweep", "shrink"])
 def test_a_command_of_many_runs_has_its_folder_until_the_last_run(command: str, tmp_path: Path) -> None:
@@ -152,18 +131,10 @@ def test_a_command_of_many_runs_has_its_folder_until_the_last_run(command: str, 
         return "wrong" if "0000" in runs[-1] else "equal", ""
 
     subject = replace(plays.subject(plays.careful), judge=judged)
-    options = Namespace(
-        **dict.fromkeys(["budget", "part", "json", "junit", "deadline"]),
-        dir=str(tmp_path),
-        kinds=["Delay reply"],
-        sites=plays.TOTAL,
-        pairs=False,
-        leaks="count",
-        expect_error=(),
-    )
+    asked = options(dir=str(tmp_path), kinds=["Delay reply"], sites=plays.TOTAL)
     if command == "sweep":
-        assert sweep_of(subject, options) == 1
+        assert sweep_of(subject, asked) == 1
     else:
-        assert shrink_of(subject, Plan.parse(f"Delay site={plays.TOTAL} seconds=0.01 side=reply"), options) == 1
+        assert shrink_of(subject, Plan.parse(f"Delay site={plays.TOTAL} seconds=0.01 side=reply"), asked) == 1
     assert runs[:2] == [{"healthy"}, {"healthy", "0000"}]
     elsewhere(prepared, Plan(), tmp_path / "0000")

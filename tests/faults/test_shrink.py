@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from faults.cli.main import main
@@ -23,11 +22,10 @@ from faults.run.shrink import Shrinker, fails_alike
 from faults.strategies import plans
 from reference.cli.options import BadInput
 from tests.support import roles_subjects as plays
-from tests.support.targets import shrink_of
+from tests.support.targets import options, shrink_of
 
 SITES = {"m:f": {"a": 3, "b": 2}, "m:g": {"a": 1}}
 DRAWN = plans(SITES, ["a", "b", "ps"], steps=3, max_faults=4, min_faults=1)
-quick = settings(deadline=None, max_examples=100, database=None, suppress_health_check=[HealthCheck.too_slow])
 # The check that fails with each defect.
 CHECKS = {"hung": "ends", "wrong": "trace", "leaked": "left", "not fired": "fired"}
 
@@ -90,18 +88,14 @@ def bugs(draw: st.DrawFn) -> Callable[[Plan], str]:
     def verdict(plan: Plan) -> str:
         if kinds <= {fault.kind for fault in plan.faults}:
             return first
-        hit = any(call in calls_of(fault) for fault in plan.faults)
-        return second if hit else draw_free(plan)
+        if any(call in calls_of(fault) for fault in plan.faults):
+            return second
+        return ("equal", "failed loudly", "unknown", "not fired")[len(str(plan)) % 4]  # no defect, and not always one
 
     return verdict
 
 
-def draw_free(plan: Plan) -> str:
-    """The verdict of a plan that meets no bug: not always the same one, and never a defect of the program."""
-    return ("equal", "failed loudly", "unknown", "not fired")[len(str(plan)) % 4]
-
-
-@quick
+@settings(max_examples=100, database=None)
 @given(DRAWN, bugs())
 def test_no_smaller_plan_fails_and_the_verdict_stays(plan: Plan, bug: Callable[[Plan], str]) -> None:
     program = Program(bug)
@@ -218,14 +212,11 @@ def test_a_plan_that_fails_only_sometimes_is_told_so(capsys: pytest.CaptureFixtu
 
 
 def test_the_smallest_plan_is_printed_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    faults = "; ".join(f"Duplicate site=m:function_{number} role=a" for number in range(200))
-    shrinker = shrunk(
-        Program(lambda plan: "wrong" if len(plan.faults) == 200 else "equal"), Plan.parse(faults), budget=0.0
-    )
-    report("program", shrinker)
+    given = Plan.parse("; ".join(f"Duplicate site=m:function_{number} role=a" for number in range(200)))
+    report("program", shrunk(Program(lambda plan: "wrong"), given, budget=0.0))
     plan = capsys.readouterr().out.splitlines()[-1].removeprefix("plan: ")
     assert len(plan) > 5000
-    assert Plan.parse(plan) == Plan.parse(faults)
+    assert Plan.parse(plan) == given
 
 
 # Real runs.
@@ -235,17 +226,12 @@ LOST = f"Drop {PAY} nth=2 side=reply"
 AROUND = (
     f"Delay {PAY} nth=1 side=request seconds=0.01; {LOST}; Delay site={plays.TOTAL} role=till side=reply seconds=0.01"
 )
-OPTIONS: dict[str, Any] = {
-    **dict.fromkeys(["budget", "json", "junit", "deadline"]),
-    "leaks": "count",
-    "expect_error": (),
-}
 
 
 @pytest.mark.long
 def test_a_till_that_pays_twice_needs_one_lost_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = Namespace(**{**OPTIONS, "dir": str(tmp_path / "runs"), "json": str(tmp_path / "report.json")})
-    assert shrink_of(plays.subject(plays.retrying), Plan.parse(AROUND), options) == 1
+    files = options(dir=str(tmp_path / "runs"), json=str(tmp_path / "report.json"))
+    assert shrink_of(plays.subject(plays.retrying), Plan.parse(AROUND), files) == 1
     said = capsys.readouterr()
     lines = said.out.splitlines()
     assert lines[0].startswith("retrying: wrong under 1 of 3 faults, after ")
@@ -258,9 +244,7 @@ def test_a_till_that_pays_twice_needs_one_lost_answer(tmp_path: Path, capsys: py
     assert str(run.plan) == plan
     assert judge(run).verdict == "wrong"
     trials = said.err.splitlines()
-    assert trials[0].endswith(
-        f"s: wrong: {AROUND.replace(f'{plays.TOTAL} role=till', f'{plays.TOTAL} role=till nth=1')}"
-    )
+    assert trials[0].endswith(f"s: wrong: {Plan.parse(AROUND)}")
     assert len({line.partition(": ")[2].partition(": ")[2] for line in trials[:-1]}) == len(trials) - 1
     assert trials[-1].endswith(f"wrong, again: {plan}")
     assert f'"plan": "{plan}"' in (tmp_path / "report.json").read_text()
@@ -278,9 +262,8 @@ def test_an_interrupted_shrink_tells_its_smallest_plan(tmp_path: Path, capsys: p
         return run(subject, plan, place)
 
     passed: list[bool | None] = []
-    options = Namespace(budget=None, json=str(tmp_path / "report.json"), junit=None)
     with pytest.raises(KeyboardInterrupt):
-        shrink_plan(until, "retrying", Plan.parse(given), tmp_path, options, passed)
+        shrink_plan(until, "retrying", Plan.parse(given), tmp_path, options(json=str(tmp_path / "report.json")), passed)
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "retrying: wrong under 2 of 3 faults, after 2 runs"
     assert "the budget was spent, or the shrink was interrupted, before each fault was left out" in said
@@ -290,37 +273,27 @@ def test_an_interrupted_shrink_tells_its_smallest_plan(tmp_path: Path, capsys: p
 
 
 @pytest.mark.parametrize(
-    ("till", "plan", "said"),
-    [
-        (plays.careful, LOST, "wanted hung, leaked, wrong or needless failure, got failed loudly"),
-        (
-            plays.careful,
-            f"Drop {PAY} nth=9 side=reply",
-            "wanted hung, leaked, wrong or needless failure, got not fired: ",
-        ),
-    ],
+    ("plan", "verdict"), [(LOST, "failed loudly"), (f"Drop {PAY} nth=9 side=reply", "not fired: ")]
 )
-def test_a_plan_that_does_not_fail_is_refused(till: Any, plan: str, said: str, tmp_path: Path) -> None:
+def test_a_plan_that_does_not_fail_is_refused(plan: str, verdict: str, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"^the program does not fail under Drop site=") as caught:
-        shrink_of(plays.subject(till), Plan.parse(plan), Namespace(**OPTIONS, dir=str(tmp_path)))
-    assert said in str(caught.value)
+        shrink_of(plays.subject(plays.careful), Plan.parse(plan), options(dir=str(tmp_path)))
+    assert f"wanted hung, leaked, wrong or needless failure, got {verdict}" in str(caught.value)
 
 
 def test_a_program_that_fails_before_the_fault_is_refused(tmp_path: Path) -> None:
     """It is healthy once, and then loses its first payment by itself."""
     found = iter([("equal", ""), ("wrong", "got 110, wanted 111")])
     subject = replace(plays.subject(plays.careful), judge=lambda outcomes: next(found))
-    with pytest.raises(
-        BadInput, match=r"^the program fails before any fault of Drop site=\S+ .* hits it: wrong: got 110"
-    ):
-        shrink_of(subject, Plan.parse(f"Drop {PAY} nth=9 side=reply"), Namespace(**OPTIONS, dir=str(tmp_path)))
+    wanted = r"^the program fails before any fault of Drop site=\S+ .* hits it: wrong: got 110"
+    with pytest.raises(BadInput, match=wanted):
+        shrink_of(subject, Plan.parse(f"Drop {PAY} nth=9 side=reply"), options(dir=str(tmp_path)))
 
 
 def test_a_plan_of_which_nothing_is_known_gives_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = iter([("equal", ""), ("unknown", "the check did not end")])
     subject = replace(plays.subject(plays.careful), judge=lambda outcomes: next(found))
-    options = Namespace(**OPTIONS, dir=str(tmp_path))
-    assert shrink_of(subject, Plan.parse(f"Delay {PAY} side=reply seconds=0.01"), options) == 3
+    assert shrink_of(subject, Plan.parse(f"Delay {PAY} side=reply seconds=0.01"), options(dir=str(tmp_path))) == 3
     assert capsys.readouterr().out.startswith("unknown whether the program fails under the plan, so there is nothing")
 
 

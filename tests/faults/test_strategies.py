@@ -9,19 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, find, given, settings
+from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
 from faults.plan import Fault, Plan
 from faults.plan.kinds import KINDS, NAMES, Kind
-from faults.plan.places import PlanError
 from faults.plan.possible_faults import program_of
 from faults.strategies import GENTLE, SECONDS, faults, plans
 
 ROOT = Path(__file__).parents[2]
-unhurried = settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
-searching = settings(deadline=None, max_examples=20_000, database=None, derandomize=True)
+many = settings(max_examples=200)
+searching = settings(max_examples=20_000, database=None, derandomize=True)
 
 CALLS = {"shop:Till.pay": {"till1": 6, "till2": 3}, "shop:look": {"till2": 1}, "shop:unused": {"till1": 0}}
 PAY = "shop:Till.pay"
@@ -60,7 +59,7 @@ def outside(fault: Fault) -> list[str]:
     return [name for name, holds in checks.items() if not holds]
 
 
-@unhurried
+@many
 @given(plans(CALLS, ROLES, steps=STEPS, max_faults=5))
 def test_plans_are_valid_and_stay_within_what_there_is(plan: Plan) -> None:
     assert Plan.from_json(plan.to_json()) == plan
@@ -73,10 +72,7 @@ def test_plans_are_valid_and_stay_within_what_there_is(plan: Plan) -> None:
 def test_a_plan_outside_the_limits_is_noticed() -> None:
     """This shows that the check above can fail."""
     for text, name in [
-        ("Duplicate site=shop:Till.pay role=till2 nth=4", "nth"),
-        ("Duplicate site=shop:Till.pay nth=4", "nth"),
         ("Duplicate site=shop:Till.pay role=till1 nth=6-7", "nth"),
-        ("Duplicate site=shop:look role=till1 every=true", "site"),
         ("Duplicate site=shop:unused role=till1 every=true", "site"),
         ("Order site=shop:Till.pay roles=till1,till2 nth=4 seconds=0.1", "nth"),
         ("Crash role=till3 at=up@shop", "role"),
@@ -88,7 +84,7 @@ def test_a_plan_outside_the_limits_is_noticed() -> None:
         assert outside(Fault.parse(text)) == [name]
 
 
-@unhurried
+@many
 @given(st.data())
 def test_only_wanted_kinds_and_places_are_drawn(data: st.DataObject) -> None:
     kinds = data.draw(st.lists(st.sampled_from(sorted({kind for kind, _ in GENTLE})), min_size=1))
@@ -98,7 +94,7 @@ def test_only_wanted_kinds_and_places_are_drawn(data: st.DataObject) -> None:
     assert {fault.kind for fault in plan.faults} <= set(kinds)
 
 
-@unhurried
+@many
 @given(plans(["a:b", "a:c"], ROLES, places=["call"], calls=4, seconds=[3]))
 def test_sites_without_counts_are_called_by_every_role(plan: Plan) -> None:
     for fault in plan.faults:
@@ -107,7 +103,7 @@ def test_sites_without_counts_are_called_by_every_role(plan: Plan) -> None:
         assert fault.seconds in (None, 3.0)
 
 
-@unhurried
+@many
 @given(plans(CALLS, ROLES, places=["network"]))
 def test_a_latency_is_drawn_only_if_it_is_asked_for(plan: Plan) -> None:
     assert all(fault.latency_ms is None for fault in plan.faults)
@@ -163,31 +159,20 @@ def test_every_shape_occurs_and_shrinks_to_its_smallest_fault(shape: tuple[str, 
     assert smallest(has(*shape), kinds=NAMES) == SMALLEST[shape]
 
 
-@unhurried
+@many
 @given(plans(CALLS, ROLES))
 def test_corruptions_are_drawn_only_if_they_are_named(plan: Plan) -> None:
     assert all(fault.kind != "Corrupt" for fault in plan.faults)
 
 
-def test_corruptions_are_drawn_if_they_are_named() -> None:
-    assert smallest(has("Corrupt", "call", change="zeros"), kinds=["Corrupt"]).endswith("side=request change=zeros")
-
-
 @pytest.mark.parametrize(
     ("shape", "values", "text"),
     [
-        (("Drop", "call"), {"nth": 3}, "Drop site=shop:Till.pay role=till1 nth=3 side=request"),
         # The site is asked for, too, because the shrinker does not change a site and its caller at once.
-        (
-            ("Drop", "call"),
-            {"role": "till2", "site": PAY},
-            "Drop site=shop:Till.pay role=till2 nth=1 side=request",
-        ),
+        (("Drop", "call"), {"role": "till2", "site": PAY}, "Drop site=shop:Till.pay role=till2 nth=1 side=request"),
         (("Drop", "call"), {"nth": "2-3"}, "Drop site=shop:Till.pay role=till1 nth=2-3 side=request"),
         (("Drop", "call"), {"role": None}, "Drop site=shop:Till.pay nth=1 side=request"),
-        (("Drop", "call"), {"every": True}, "Drop site=shop:Till.pay role=till1 every=true side=request"),
         (("Raise", "call"), {"error": "KeyError"}, f"{SMALLEST['Raise', 'call']} error=KeyError"),
-        (("Order", "call"), {"nth": 2}, "Order site=shop:Till.pay roles=till1,till2 nth=2 seconds=0.1"),
         (("Crash", "process"), {"at": "step:2@shop"}, "Crash role=shop at=step:2@shop"),
         (("Reset", "network"), {"peer": None, "seconds": None}, "Reset role=shop"),
     ],
@@ -218,7 +203,7 @@ def test_every_order_of_callers_is_drawn(callers: int) -> None:
     names = [f"r{number}" for number in range(callers)]
     seen = set()
 
-    @settings(deadline=None, max_examples=1000, database=None, derandomize=True, phases=[Phase.generate])
+    @settings(max_examples=1000, database=None, derandomize=True, phases=[Phase.generate])
     @given(faults({"a:b": dict.fromkeys(names, 1)}, names, kinds=["Order"], seconds=[1]))
     def collect(fault: Fault) -> None:
         assert fault.roles is not None
@@ -238,8 +223,8 @@ def test_lost_messages_of_a_plan_fail_equally_often() -> None:
 def test_huge_counts_cost_nothing() -> None:
     huge = faults({"a:b": {"a": 10**9}}, ["a"])
     assert find(huge, lambda fault: fault.numbers is not None and fault.numbers[0] > 10**6, settings=searching)
-    many = [f"r{number}" for number in range(60)]
-    assert find(faults(["a:b"], many, kinds=["Order"]), lambda fault: len(fault.roles or ()) > 2, settings=searching)
+    roles = [f"r{number}" for number in range(60)]
+    assert find(faults(["a:b"], roles, kinds=["Order"]), lambda fault: len(fault.roles or ()) > 2, settings=searching)
 
 
 @pytest.mark.parametrize(
@@ -255,28 +240,17 @@ def test_huge_counts_cost_nothing() -> None:
         ({"kinds": []}, "no fault is possible with these sites, roles and places"),
         ({"min_faults": 3, "max_faults": 2}, "wanted 0 <= min_faults <= max_faults, got 3 and 2"),
         ({"seconds": []}, "'seconds' must be one or more durations, got none"),
+        ({"sites": ["nowhere"]}, "'site' must be "),
+        ({"sites": "a:b"}, "'sites' must be "),
+        ({"roles": ["a b"]}, "'role' must be "),
+        ({"roles": "shop"}, "'roles' must be "),
+        ({"seconds": [0]}, "'seconds' must be "),
+        ({"sites": {"a:b": {"shop": -1}}}, "'nth' must be "),
+        ({"sites": ["a:b"], "calls": 1.5}, "'nth' must be "),
     ],
 )
-def test_impossible_kinds_and_places_are_refused(arguments: dict[str, Any], line: str) -> None:
-    with pytest.raises(ValueError, match=r"^(?!.*\n)") as caught:
-        plans(**{"sites": CALLS, "roles": ROLES, **arguments})
-    assert str(caught.value).startswith(line)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "name"),
-    [
-        ({"sites": ["nowhere"]}, "site"),
-        ({"sites": "a:b"}, "sites"),
-        ({"roles": ["a b"]}, "role"),
-        ({"roles": "shop"}, "roles"),
-        ({"seconds": [0]}, "seconds"),
-        ({"sites": {"a:b": {"shop": -1}}}, "nth"),
-        ({"sites": ["a:b"], "calls": 1.5}, "nth"),
-    ],
-)
-def test_impossible_sites_and_roles_are_refused(arguments: dict[str, Any], name: str) -> None:
-    with pytest.raises(PlanError, match=rf"'{name}' must be "):
+def test_impossible_arguments_are_refused_in_one_line(arguments: dict[str, Any], line: str) -> None:
+    with pytest.raises(ValueError, match=rf"^[^\n]*{line}[^\n]*$"):
         plans(**{"sites": CALLS, "roles": ROLES, **arguments})
 
 
@@ -292,7 +266,6 @@ def test_without_hypothesis_only_this_module_fails() -> None:
         "import faults, faults.plan, faults.plan.text, faults.plan.places, faults.ledger, faults.inject.announcer\n"
         "try:\n    import faults.strategies\nexcept ImportError as error:\n    print(error)\n"
     )
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=ROOT, check=False)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, cwd=ROOT)
     assert done.stdout == "faults.strategies needs hypothesis: pip install hypothesis\n"
     assert done.stderr == ""

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import re
 import shutil
-from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from faults.cli.main import main
 from faults.judge.rules import judge
+from faults.ledger.record import read
 from faults.plan import Fault
 from faults.plan.fields import ENGINE_SITES
 from faults.plan.kinds import Called
 from faults.run.runs import Subject
 from faults.run.sweep import VARIANTS, Cell, SweepFailed, every_way
 from tests.support import roles_subjects as plays
-from tests.support.targets import sweep_of
+from tests.support.targets import options, sweep_of
 
 SITES = {
     "m:f": Called({"a": 3, "b": 2}, ("ps",)),
@@ -30,9 +29,8 @@ SITES = {
 }
 
 
-def cells(sites: Mapping[str, Called], timeout: float, *named: str) -> Iterator[Cell]:
-    """Yield every cell of a sweep."""
-    return (each for each in every_way(sites, timeout, named) if isinstance(each, Cell))
+def cells(sites: Mapping[str, Called], *named: str) -> list[Cell]:
+    return [each for each in every_way(sites, 3.0, named) if isinstance(each, Cell)]
 
 
 UNASKED = [name for name, kind in VARIANTS.items() if not kind.asked]
@@ -41,7 +39,7 @@ UNASKED = [name for name, kind in VARIANTS.items() if not kind.asked]
 def test_each_site_has_a_cell_per_kind_and_occurrence() -> None:
     """f has every kind twice; g, called once, has each once, but no order; h has no order, because it executes in two
     places; r has no call that fails in flight either."""
-    found = list(cells(SITES, 3.0))
+    found = cells(SITES)
     every = len(UNASKED)
     assert Counter((cell.site, cell.occurrence) for cell in found) == {
         ("m:f", "first"): every,
@@ -65,38 +63,28 @@ def test_each_site_has_a_cell_per_kind_and_occurrence() -> None:
 
 @pytest.mark.parametrize("name", ["Corrupt", "Corrupt reply"])
 def test_corruptions_are_swept_only_if_they_are_asked_for(name: str) -> None:
-    more = set(cells(SITES, 3.0, name)) - set(cells(SITES, 3.0))
+    more = set(cells(SITES, name)) - set(cells(SITES))
     assert {cell.injection for cell in more} == {"Corrupt request", "Corrupt reply"}
     assert len(more) == 2 * (2 + 1 + 2 + 1)
 
 
 def test_what_torch_sends_is_swept_by_what_can_hit_it() -> None:
     callers = Called({"a": 1, "b": 2}, ("ps",))
-    found = list(cells({"torch:to_here": callers, "torch:backward": callers}, 3.0, "Corrupt"))
+    found = cells({"torch:to_here": callers, "torch:backward": callers}, "Corrupt")
     kinds = {site: {cell.injection for cell in found if cell.site == site} for site in ENGINE_SITES}
     assert kinds["torch:backward"] == {"Delay request", "Corrupt request"}
     assert kinds["torch:to_here"] == {*UNASKED, "Corrupt reply"} - {"Raise flight"}
 
 
 def test_a_subject_that_calls_nothing_is_not_swept(tmp_path: Path) -> None:
+    silent = Subject("shop", {"shop": plays.shop}, plays.TIMEOUT)
     with pytest.raises(SweepFailed, match=r"^shop calls no Python function over RPC: a sweep needs at least one call$"):
-        sweep_of(
-            Subject("shop", {"shop": plays.shop}, plays.TIMEOUT),
-            Namespace(**{**OPTIONS, "dir": str(tmp_path / "kept")}),
-        )
+        sweep_of(silent, options(dir=str(tmp_path / "kept")))
 
 
 def test_a_part_without_a_cell_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert sweep_of(plays.subject(plays.careful), Namespace(**{**OPTIONS, "part": (1, 1000)})) == 0
+    assert sweep_of(plays.subject(plays.careful), options(sites=plays.PAY, part=(1, 1000))) == 0
     assert "no cell is in this part: nothing was run\n" in capsys.readouterr().err
-
-
-OPTIONS: dict[str, Any] = {
-    **dict.fromkeys(["dir", "kinds", "budget", "part", "json", "junit"]),
-    "sites": plays.PAY,
-    "expect_error": (),
-    "pairs": False,
-}
 
 
 @pytest.mark.parametrize(
@@ -113,7 +101,7 @@ def test_a_sweep_prints_its_table_and_gives_its_status(
     till: Any, kinds: list[str], status: int, counts: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The runs are kept if one has failed, and removed if all have passed."""
-    assert sweep_of(plays.subject(till), Namespace(**{**OPTIONS, "kinds": kinds})) == status
+    assert sweep_of(plays.subject(till), options(sites=plays.PAY, kinds=kinds)) == status
     said = capsys.readouterr()
     assert said.out.splitlines()[-1] == counts
     assert "till#3" in said.out
@@ -121,25 +109,6 @@ def test_a_sweep_prints_its_table_and_gives_its_status(
     told = [line for line in said.err.splitlines() if " runs, about " not in line]  # which comes every 5 s
     assert (told == []) == (status == 0), said.err
     if status:
-        from faults.ledger.record import read
-
         place = Path(told[-1].removeprefix("stored in "))
         assert judge(read(place / "0001")).verdict in ("wrong", "needless failure", "not fired")
         shutil.rmtree(place)
-
-
-@pytest.mark.long
-def test_a_tutorial_is_equal_under_every_cell_that_loses_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    """A delay must not change the result, whatever the calls wait for."""
-    name, site = "batch_parameter_server", "update_and_fetch_model"
-    assert main(["sweep", name, "--sites", site, "--kinds", "Delay,Order"]) == 0
-    out = capsys.readouterr().out
-    assert "6 of 6 cells, each under 1 fault" in out
-    assert out.splitlines()[-1] == "6 equal"
-    assert UNASKED[0] in out
-
-
-def test_a_spent_budget_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    options = {**OPTIONS, "kinds": ["Delay"], "budget": 1e-6}
-    assert sweep_of(plays.subject(plays.careful), Namespace(**options)) == 0
-    assert capsys.readouterr().out.splitlines()[-2:] == ["1 equal", "3 of 4 cells were not run"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError, Namespace
+from argparse import ArgumentTypeError
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from faults.cli.sweep_command import asked, chosen, part
 from faults.plan.kinds import Called
 from faults.run.sweep import VARIANTS, Cell, Unhurt, every_way
+from tests.support.targets import options
 
 SITES = {
     "shop:Till.pay": Called({"a": 3, "b": 2}, ("ps",)),
@@ -22,10 +23,6 @@ SITES = {
 WAYS = list(every_way(SITES, 3.0))
 CELLS = [each for each in WAYS if isinstance(each, Cell)]
 UNHURT = [each for each in WAYS if isinstance(each, Unhurt)]
-
-
-def options(**given: Any) -> Namespace:
-    return Namespace(**{"sites": None, "kinds": None, "part": None, "pairs": False, **given})
 
 
 def sites_of(**given: Any) -> list[str]:

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
@@ -22,7 +21,7 @@ from faults.plan.kinds import Called
 from faults.run.sweep import Call, Cell, Cells, Result, every_way, pairs_of, plan_of
 from tests.support import roles_subjects as plays
 from tests.support.suite_runs import ROOT
-from tests.support.targets import sweep_of
+from tests.support.targets import options, sweep_of
 
 SCHEMA = json.loads((ROOT / "docs/faults/report.schema.json").read_text())
 F, G = "m:f", "m:g"
@@ -128,19 +127,10 @@ def test_a_budget_may_end_among_the_pairs(tmp_path: Path, monkeypatch: pytest.Mo
         return healthy, Judgement((), "equal")
 
     for budget, faults in ((3.5, [1] * 4), (6.5, [1] * 4 + [2] * 3), (None, [1] * 4 + [2] * 6)):
-        options = Namespace(**{**OPTIONS, "budget": budget, "sites": F, "kinds": ["Drop"]})
-        results = run_cells(run_at, healthy, tmp_path, options, 3.0, [])
+        asked = options(budget=budget, sites=F, kinds=["Drop"], pairs=True)
+        results = run_cells(run_at, healthy, tmp_path, asked, 3.0, [])
         assert [len(each.cells) for each in results] == faults
         assert [each.folder.name for each in results] == [f"{number:04d}" for number in range(len(faults))]
-
-
-# Real runs.
-
-OPTIONS: dict[str, Any] = {
-    **dict.fromkeys(["dir", "budget", "part", "json", "junit"]),
-    "pairs": True,
-    "expect_error": (),
-}
 
 
 @pytest.mark.long
@@ -149,10 +139,10 @@ def test_every_part_runs_all_cells_and_its_own_pairs(tmp_path: Path, capsys: pyt
     found = []
     for number in (1, 2):
         place = tmp_path / str(number)
-        late = {"sites": plays.PAY, "kinds": ["Delay"], "part": (number, 2)}
-        options = {**OPTIONS, **late, "dir": str(place / "runs"), "json": str(place / "report.json")}
         place.mkdir()
-        assert sweep_of(plays.subject(plays.careful), Namespace(**options)) == 0
+        files = {"dir": str(place / "runs"), "json": str(place / "report.json")}
+        late = options(sites=plays.PAY, kinds=["Delay"], part=(number, 2), pairs=True, **files)
+        assert sweep_of(plays.subject(plays.careful), late) == 0
         report = json.loads((place / "report.json").read_text())
         jsonschema.validate(report, SCHEMA)
         assert len([run for run in report["runs"] if "cell" in run]) == 4

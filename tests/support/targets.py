@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from typing import Any
 
 from faults.cli.shrink_command import shrink_target
 from faults.cli.sweep_command import sweep_target
 from faults.cli.tutorial_target import TutorialTarget
 from faults.plan import Plan
 from faults.run.runs import Subject
+
+
+def options(**given: Any) -> Namespace:
+    """Return the options of a command: these, and the others as the command line leaves them."""
+    names = ["dir", "sites", "kinds", "budget", "part", "json", "junit"]
+    return Namespace(**{**dict.fromkeys(names), "pairs": False, **given})
 
 
 def sweep_of(subject: Subject, options: Namespace) -> int:
