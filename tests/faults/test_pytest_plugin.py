@@ -5,11 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-import torch
 
-import conftest
-from faults.inject import messages
-from faults.inject.network import network
 from faults.plan import Plan
 from faults.plan.kinds import NAMES
 from faults.testing.settings import traces
@@ -56,9 +52,7 @@ def test_each_kind_of_leak_is_named_and_released_things_are_none(run: Run) -> No
             assert any(re.fullmatch(form, line) for line in lines), (form, lines)
         assert all(any(re.fullmatch(form, line) for form in forms) for line in lines), (forms, lines)
     title = "ERROR at teardown of test_an_rref_under_a_plan"
-    assert part(result, "faults: plan", title)[0].startswith(
-        "Delay site=tests.support.roles_plugin:double role=a nth=1"
-    )
+    assert part(result, "faults: plan", title)[0].startswith("Delay site=tests.support.roles_plugin:double role=a ")
     assert any("fired" in line for line in part(result, "faults: timeline", title))
 
 
@@ -82,16 +76,12 @@ def test_leaks_are_named_with_their_holders(run: Run) -> None:
         assert re.fullmatch(form, lines[-1]), (form, lines)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "held"),
-    [([], ["with_a_fixture"]), (["--faults-leaks=off"], [])],
-)
-def test_leaks_count_for_the_tests_that_the_option_selects(run: Run, arguments: list[str], held: list[str]) -> None:
+@pytest.mark.parametrize(("arguments", "errors"), [([], 1), (["--faults-leaks=off"], 0)])
+def test_leaks_count_for_the_tests_that_the_option_selects(run: Run, arguments: list[str], errors: int) -> None:
     """Two tests leave something; only one has a fixture. The test above shows ``all``."""
     result = run("asking", *arguments)
-    result.assert_outcomes(passed=2, errors=len(held))
-    for name in held:
-        assert part(result, f"ERROR at teardown of test_{name}")[0] == "left by this test:"
+    result.assert_outcomes(passed=2, errors=errors)
+    assert result.stdout.str().count(" ERROR at teardown of test_with_a_fixture ") == errors
 
 
 @pytest.mark.long
@@ -120,30 +110,21 @@ def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: 
         assert len(re.findall(rf"^  File .* in {function}$", text, re.MULTILINE)) == 3
     late = "faults of a message have to be there when RPC starts: wanted a fresh world, got idle"
     assert part(result, "ERROR at setup of test_too_late") == [late]
-    kept = sorted(path.name for path in (pytester.path / "kept").iterdir())
-    assert kept == [
-        f"test_failing.py_test_{name}"
-        for name in ("call_overdue", "not_fired", "overdue", "timeout", "too_late", "wrong")
-    ]
-    files = {path.name for path in (pytester.path / "kept" / "test_failing.py_test_wrong").iterdir()}
-    assert {"plan.json", "a.jsonl", "b.jsonl", "a.log", "b.log"} <= files
-    for place in kept:
-        assert {"a.log", "b.log"} <= {path.name for path in (pytester.path / "kept" / place).iterdir()}
-        assert re.search(rf"-+ faults: kept -+\nkept/{re.escape(place)}\n", text)
+    kept = {each.name: {file.name for file in each.iterdir()} for each in (pytester.path / "kept").iterdir()}
+    names = ("call_overdue", "not_fired", "overdue", "timeout", "too_late", "wrong")
+    assert kept.keys() == {f"test_failing.py_test_{name}" for name in names}
+    assert {"plan.json", "a.jsonl", "b.jsonl"} <= kept["test_failing.py_test_wrong"]
+    for name, files in kept.items():
+        assert {"a.log", "b.log"} <= files
+        assert re.search(rf"-+ faults: kept -+\nkept/{re.escape(name)}\n", text)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--faults-plan", "Frob x=1"], "ERROR: --faults-plan: unknown 'kind' 'Frob', wanted one of Delay, *"),
-        (
-            ["--faults-plan", ""],
-            "ERROR: --faults-plan: a plan without a fault does nothing: wanted at least one fault, got ''",
-        ),
-        (
-            ["--faults-seed", "-1"],
-            "ERROR: --faults-seed must be a whole number from 0, of at most 1000 digits, got '-1'",
-        ),
+        (["--faults-plan", ""], "ERROR: --faults-plan: a plan without a fault does nothing: *, got ''"),
+        (["--faults-seed", "-1"], "ERROR: --faults-seed must be a whole number from 0, *, got '-1'"),
         (["--faults-seed", "9" * 5000], "ERROR: --faults-seed must be a whole number from 0, of at most 1000 digits*"),
         (["--faults-keep", "/dev/null"], "ERROR: --faults-keep must be a folder, got '/dev/null'"),
         (["-o", "faults_leaks=some"], "ERROR: faults_leaks must be one of all, fixtures, off, got 'some'"),
@@ -189,18 +170,14 @@ def test_installed_or_not_it_is_there_once_and_torch_is_not(
     run: Run, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The suite itself looks for torch. The plugin comes by a conftest, by both, or by the entry point alone."""
-
-    def plain() -> None:
+    ours = 'pytest_plugins = ["faults.pytest_plugin"]'
+    for conftest, entry_point in ((ours, False), (ours, True), ("", True)):
+        pytester.makeconftest(conftest)
+        if entry_point:
+            installed(pytester, monkeypatch)
         result = run("plain", "--faults-seed=5", plugin="no:nothing")
         result.assert_outcomes(passed=2)
         assert result.stdout.lines.count("faults: seed 5, leak check: fixtures") == 1
-
-    pytester.makeconftest('pytest_plugins = ["faults.pytest_plugin"]')
-    plain()
-    installed(pytester, monkeypatch)
-    plain()
-    pytester.makeconftest("")
-    plain()
 
 
 @pytest.mark.long
@@ -213,19 +190,6 @@ def test_the_examples_of_the_manual_run(run: Run, pytester: pytest.Pytester) -> 
     pytester.runpytest_subprocess("test_shop.py", timeout=100).assert_outcomes(passed=3)
 
 
-@pytest.mark.long
-def test_a_plan_of_the_command_line_works_in_two_workers_of_xdist(run: Run) -> None:
-    """The option's plan has priority: two tests get the answer that they want, and the one that waits for its own fault
-    fails."""
-    plan = "Delay site=tests.support.roles_plugin:double role=a nth=1 side=reply seconds=0.01"
-    chosen = "wrong or not_fired or replaced or dies or fires"
-    result = run("failing", "-n", "2", "--faults-leaks=all", "-k", chosen, "--faults-plan", plan)
-    result.assert_outcomes(passed=4, failed=1)
-    assert part(result, "faults: plan") == [plan]
-    assert any("fired" in line and "kind=Delay" in line for line in part(result, "faults: timeline"))
-    assert result.stdout.str().count("faults: seed 0") == 1
-
-
 def test_a_run_that_is_interrupted_ends_as_pytests_own(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,23 +198,11 @@ def test_a_run_that_is_interrupted_ends_as_pytests_own(
     pytester.makepyfile("""
         from multiprocessing.shared_memory import SharedMemory
 
-        kept = []
-
         def test():
-            kept.append(SharedMemory(create=True, size=8))
+            test.kept = SharedMemory(create=True, size=8)
             raise KeyboardInterrupt
     """)
     result = pytester.runpytest_subprocess("-p", "faults.pytest_plugin", "--faults-leaks=all")
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["!* KeyboardInterrupt !*"])
     assert "Traceback" not in result.stderr.str()
-
-
-def test_the_header_names_torch_the_transport_and_every_place_for_faults(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = conftest.pytest_report_header()
-    assert first.startswith(f"torch {torch.__version__}, ")
-    assert first.endswith("; transports uv, channels cma basic")
-    assert re.fullmatch(r"calls: .+; faulty agent: .+; namespaces: .+", second)
-    monkeypatch.setattr(messages, "missing", lambda: "")
-    monkeypatch.setattr(network, "missing", lambda: "no root")
-    assert conftest.pytest_report_header()[1].endswith("faulty agent: available; namespaces: no root")

@@ -12,7 +12,7 @@ from faults.plan import Plan, PlanError
 from faults.plan.kinds import NAMES
 from faults.testing.active_plan import UNUSED
 from faults.testing.plan_check import Tally
-from faults.testing.plan_marks import of_option, wanted
+from faults.testing.plan_marks import Wanted, of_option, wanted
 from tests.support.suite_runs import Run, endings, suites
 
 FAULT = "Raise site=tests.support.roles_plugin:double role=a {} side=request error=ValueError text='no sale'"
@@ -95,11 +95,6 @@ def test_a_mark_alone_puts_its_plan_to_work_or_fails_its_test(run: Run, kind: st
     assert re.findall(r"faults: (.* (?:have|under) a plan)", result.stdout.str()) == said
 
 
-def test_every_ending_is_that_of_a_test(run: Run) -> None:
-    result = run("hurting", "--collect-only", "-q")
-    assert set(ENDINGS) <= {line.rpartition("::test_")[2] for line in result.outlines}
-
-
 @pytest.mark.parametrize(
     ("account", "said"), [(None, []), ({"worked": True, "fired": []}, ["1 test ran under a plan"])]
 )
@@ -124,22 +119,17 @@ def test_a_plan_of_the_command_line_hits_every_test_with_a_world(run: Run, worke
     assert counted(result) == "4 tests ran under the plan of --faults-plan"
 
 
+NONE = "no test ran under the plan of --faults-plan: wanted one that uses world, fresh_world or plan"
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("warm_start")
 @pytest.mark.parametrize(
     ("plan", "ran", "why"),
     [
         (FAULT.format("nth=99"), "1 test", f"fired in no test: {FAULT.format('nth=99')}"),
-        (
-            "Drop message=RREF_USER_DELETE times=1",
-            "0 tests",
-            "no test ran under the plan of --faults-plan: wanted one that uses world, fresh_world or plan",
-        ),
-        (
-            FAULT.format("nth=1").replace("role=a", "role=c"),
-            "0 tests",
-            "no test ran under the plan of --faults-plan: wanted one that uses world, fresh_world or plan",
-        ),
+        ("Drop message=RREF_USER_DELETE times=1", "0 tests", NONE),
+        (FAULT.format("nth=1").replace("role=a", "role=c"), "0 tests", NONE),
     ],
 )
 def test_a_run_in_which_a_plan_of_the_command_line_never_fired_fails(run: Run, plan: str, ran: str, why: str) -> None:
@@ -194,12 +184,12 @@ def test_marks_that_are_no_plan_are_refused(pytester: pytest.Pytester, marks: st
 def test_a_test_answers_only_for_messages_of_its_own_plan(
     pytester: pytest.Pytester, message: str, unseen: bool
 ) -> None:
+    """The plan of the option replaces that of the mark."""
     pytester.plugins.append("faults.pytest_plugin")
     mark = "@pytest.mark.plan('Drop message=RREF_USER_DELETE times=1', unseen=True)"
     item = pytester.getitem(f"import pytest\n{mark}\ndef test_func(): pass")
-    found = wanted(item, f"Drop message={message} times=1")
-    assert found is not None
-    assert found.unseen == unseen
+    option = f"Drop message={message} times=1"
+    assert wanted(item, option) == Wanted(Plan.parse(option), unseen)
 
 
 def test_several_options_are_joined_to_one_plan(pytester: pytest.Pytester) -> None:
