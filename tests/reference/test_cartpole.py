@@ -13,16 +13,7 @@ from reference import load
 from reference.trace import CaseError, Trace, TraceError
 from reference.trace.case import text_field
 from reference.trace.trace import Recorder
-from reference.training.cartpole import (
-    discounted,
-    environment_seed,
-    goal,
-    make_environment,
-    pick,
-    record_reward,
-    running_rewards,
-    sizes_of,
-)
+from reference.training.cartpole import discounted, goal, pick, record_reward, running_rewards, sizes_of
 from reference.training.training_case import TrainingCase
 
 
@@ -55,16 +46,6 @@ def test_a_policy_of_nan_chooses_no_action(probabilities: list[float]) -> None:
     """Erratum S2.33 begins with such a policy."""
     with pytest.raises(ValueError, match=r"^no action can be chosen with probabilities \["):
         pick(probabilities, 0.75)
-
-
-def test_start_states_differ_by_observer() -> None:
-    """Erratum S2.25: with one seed for all they do not."""
-    starts = [
-        make_environment("CartPole-v1").reset(seed=environment_seed(543, name))[0].tolist()
-        for name in ("observer1", "observer2", "observer1")
-    ]
-    assert starts[0] != starts[1]
-    assert starts[0] == starts[2]
 
 
 @pytest.mark.parametrize(
@@ -112,10 +93,6 @@ def curve(*running: float, env: str = "CartPole-v1", episodes: Sequence[int] | N
     for episode in range(len(running)) if episodes is None else episodes:
         record_reward(recorder, episode, 2 * running[episode], running[episode])
     return recorder.trace()
-
-
-def test_running_rewards_are_in_the_order_of_episodes() -> None:
-    assert running_rewards(curve(3.0, 1.0, 2.0)) == [3.0, 1.0, 2.0]
 
 
 def test_a_trace_without_every_running_reward_is_refused() -> None:

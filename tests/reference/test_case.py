@@ -45,9 +45,7 @@ def refusal(kind: type[Case], values: dict[str, Any]) -> str:
     return str(caught.value)
 
 
-# The limits of each field, and values between them.
-LOWEST: dict[str, Any] = {"seed": 0, "steps": 1, "record": "every", "timeout": 0.001}
-LOWEST |= {"size": 1, "free": -(2**1024) + 1, "rate": 0.0, "word": "red", "label": "", "fast": False}
+# The highest values of each field, and those between its limits.
 HIGHEST: dict[str, Any] = {"seed": 2**63 - 1, "steps": 2**1024 - 1, "record": "ends", "timeout": 1e6}
 HIGHEST |= {"size": 9, "free": 2**1024 - 1, "rate": 2.0, "word": "green", "label": "any words\nat all", "fast": True}
 BETWEEN = {
@@ -66,7 +64,6 @@ BETWEEN = {
 
 @settings(deadline=None)
 @given(st.fixed_dictionaries(BETWEEN))
-@example(LOWEST)
 @example(HIGHEST)
 def test_json_round_trip(values: dict[str, Any]) -> None:
     """Every value and its type come back, and the JSON has only the fields."""
@@ -129,6 +126,8 @@ def test_bad_json_is_refused(text: str, message: str) -> None:
         ({"word": "green", "size": 1}, "size must be at least 2 where word is 'green', got 1"),
         ({"seed": 2**63}, "seed must be at most 9223372036854775807, got 9223372036854775808"),
         ({"timeout": 0.0}, "timeout must be at least 0.001, got 0.0"),
+        # RPC counts milliseconds in 32 bits: at 2147484 s and more each call fails at once.
+        ({"timeout": 1e10}, "timeout must be at most 1000000.0, got 10000000000.0"),
     ],
 )
 def test_bad_values_are_refused(values: dict[str, Any], message: str) -> None:
@@ -140,22 +139,9 @@ def test_a_huge_integer_is_refused_like_any_other(field: str) -> None:
     assert refusal(Sample, {field: 10**400}).startswith(f"test_case: {field} must be ")
 
 
-def test_a_timeout_that_rpc_cannot_count_is_refused() -> None:
-    """RPC counts milliseconds in 32 bits: at 2147484 s and more each call fails at once."""
-    assert refusal(Sample, {"timeout": 1e10}).startswith("test_case: timeout must be at most ")
-
-
 def test_equal_cases_have_equal_json() -> None:
     assert Sample(rate=-0.0) == Sample(rate=0.0)
     assert Sample(rate=-0.0).to_json() == Sample(rate=0.0).to_json()
-
-
-def test_an_integer_is_a_float_where_one_is_wanted() -> None:
-    case = Sample(rate=1, timeout=7)
-    assert type(case.rate) is float
-    assert case.rate == 1.0
-    assert type(case.timeout) is float
-    assert case.timeout == 7.0
 
 
 @pytest.mark.parametrize("name", TUTORIALS)
@@ -167,23 +153,13 @@ def test_fields_say_what_they_are(name: str) -> None:
         assert item.metadata.get("at_least", 0) is not None, item.name
 
 
-@pytest.mark.parametrize(
-    ("name", "values", "message"),
-    [
-        ("dist_autograd", {"dtype": "float64"}, "lr must be a power of two in exact arithmetic, got 0.05"),
-        ("parameter_server", {"dtype": "float64"}, "lr must be a power of two in exact arithmetic, got 0.01"),
-        (
-            "batch_parameter_server",
-            {"lr": 0.5},
-            "model must be 'mlp' in exact arithmetic, got 'resnet50'; "
-            "momentum must be a power of two in exact arithmetic, got 0.9; "
-            "trainers must be a power of two in exact arithmetic, got 5",
-        ),
-    ],
-)
-def test_exact_arithmetic_needs_exact_numbers(name: str, values: dict[str, Any], message: str) -> None:
-    exact = {"arithmetic": "exact", "dtype": "float64"}
-    assert refusal(CASE_TYPES[name], {**exact, **values}) == f"{name}: {message}"
+def test_exact_arithmetic_needs_exact_numbers() -> None:
+    values = {"arithmetic": "exact", "dtype": "float64", "lr": 0.5}
+    assert refusal(CASE_TYPES["batch_parameter_server"], values) == (
+        "batch_parameter_server: model must be 'mlp' in exact arithmetic, got 'resnet50'; "
+        "momentum must be a power of two in exact arithmetic, got 0.9; "
+        "trainers must be a power of two in exact arithmetic, got 5"
+    )
 
 
 def test_every_tutorial_is_verified() -> None:
@@ -199,10 +175,7 @@ def test_every_tutorial_is_verified() -> None:
 def test_an_exact_case_takes_what_fits_and_keeps_what_is_given(name: str) -> None:
     kind: Any = CASE_TYPES[name]
     case = kind.exact(seed=7, lr=0.5)
-    assert case.arithmetic == "exact"
     assert case.dtype == "float64"
-    assert case.seed == 7
-    assert case.lr == 0.5
     assert case == kind(**{**kind.EXACT, "arithmetic": "exact", "seed": 7, "lr": 0.5})
 
 

@@ -17,11 +17,6 @@ def test_the_shipped_text_is_long_enough_and_ascii() -> None:
     assert 25 < Corpus(text).ntoken < 64
 
 
-def test_a_file_is_read_byte_by_byte(tmp_path: Path) -> None:
-    (tmp_path / "text").write_bytes(b"\x00\xff")
-    assert read_text(str(tmp_path / "text")) == b"\x00\xff"
-
-
 def test_a_text_that_is_too_long_is_refused(tmp_path: Path) -> None:
     with (tmp_path / "text").open("wb") as file:
         file.truncate(LONGEST + 1)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reference import batch_parameter_server
 from reference.exact.exactness import ExactnessProof, NotExact
-from reference.verify.verify import cases, prove
+from reference.verify.verify import prove
 from tests.properties import flat
 from tests.properties.cases import EXACT
 from tests.support.twins import turns, unproven
@@ -41,35 +41,24 @@ def tensor(*numbers: float) -> torch.Tensor:
 
 
 def test_a_case_whose_loss_rounds_as_one_sum_is_refused() -> None:
+    """Its bits depend on the program."""
     with pytest.raises(NotExact, match=r"^batch_parameter_server: step 3: \w+ of .* needs \d\d bits, and 53 are exact"):
         prove(GROUPED)
-
-
-def test_the_bits_of_such_a_case_depend_on_the_program() -> None:
     trace = unproven(GROUPED)
     assert {name for seed in range(9) for name in flat.batch_server(GROUPED, trace, seed)} == {"0003/loss/trainer1"}
 
 
-def assert_flat(case: Any, seed: int) -> None:
-    """Accepted, and a program that adds products in an order drawn from ``seed`` has the twin's numbers."""
-    prove(case)
-    case = replace(case, **ORDERED.get(case.tutorial(), {}))
-    trace = unproven(case, turns(case) if case.tutorial() == "parameter_server" else None)
-    assert FORMS[case.tutorial()](case, trace, seed) == []
-
-
-@pytest.mark.parametrize("name", ["parameter_server", "batch_parameter_server"])
-def test_verifys_exact_case_has_one_result_as_flat_sums(name: str) -> None:
-    (case,) = (case for case in cases([name]) if case.is_exact)
-    assert_flat(case, 1)
-
-
 @pytest.mark.parametrize("name", FORMS)
 def test_generated_exact_cases_have_one_result_as_flat_sums(name: str) -> None:
+    """They are accepted, and a program that adds products in an order drawn from ``seed`` has the twin's numbers."""
+
     @settings(deadline=None, max_examples=20)
     @given(EXACT[name], st.integers(0, 2**32))
     def holds(case: Any, seed: int) -> None:
-        assert_flat(case, seed)
+        prove(case)
+        case = replace(case, **ORDERED.get(name, {}))
+        trace = unproven(case, turns(case) if name == "parameter_server" else None)
+        assert FORMS[name](case, trace, seed) == []
 
     holds()
 

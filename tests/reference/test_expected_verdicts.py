@@ -25,46 +25,39 @@ def compared(*expected: Expectation) -> Compared:
     return compare_expectations(JUDGED, expected, KNOWN)
 
 
-def unexpected(*expected: Expectation) -> list[str]:
-    return [*compared(*expected).unexpected]
+LATER = Expectation("rnn-*", "skipped", "later")
 
 
-def stale(*expected: Expectation) -> list[str]:
-    return [*compared(*expected).stale]
+@pytest.mark.parametrize(
+    ("expected", "unexpected"),
+    [
+        ([], ["rnn-001: skipped, expected to pass", "pipeline-001: differs, expected to pass"]),
+        ([Expectation("rnn-001", "skipped", "later"), Expectation("pipe*", "differs", "bug")], []),
+        ([LATER, Expectation("pipe*", "differs", "bug")], ["rnn-002: equal, expected skipped (later)"]),
+        (
+            [Expectation("rnn-001", "skipped", "later"), Expectation("pipe*", "errored", "bug")],
+            ["pipeline-001: differs, expected errored (bug)"],
+        ),
+    ],
+    ids=["nothing expected", "as expected", "passes", "another verdict"],
+)
+def test_what_is_not_as_expected_is_unexpected(expected: list[Expectation], unexpected: list[str]) -> None:
+    assert list(compared(*expected).unexpected) == unexpected
 
 
-def test_without_expectations_every_case_is_to_pass() -> None:
-    assert unexpected() == ["rnn-001: skipped, expected to pass", "pipeline-001: differs, expected to pass"]
-
-
-def test_what_is_expected_is_not_unexpected() -> None:
-    found = unexpected(Expectation("rnn-001", "skipped", "later"), Expectation("pipe*", "differs", "bug"))
-    assert found == []
-
-
-def test_an_unexpected_pass_is_unexpected() -> None:
-    assert "rnn-002: equal, expected skipped (later)" in unexpected(Expectation("rnn-*", "skipped", "later"))
-
-
-def test_another_verdict_is_unexpected() -> None:
-    assert "pipeline-001: differs, expected errored (bug)" in unexpected(Expectation("pipe*", "errored", "bug"))
-
-
-def test_an_entry_that_matches_nothing_is_stale() -> None:
-    assert stale(Expectation("reinforce*", "differs", "bug")) == ["reinforce*: no case matches"]
-
-
-def test_entries_that_contradict_each_other_are_stale() -> None:
+def test_entries_that_match_nothing_or_contradict_each_other_are_stale() -> None:
     entries = Expectation("rnn-001", "skipped", "a"), Expectation("rnn-00*", "errored", "b")
-    assert "rnn-001: several entries expect errored and skipped" in stale(*entries)
+    assert list(compared(Expectation("reinforce*", "differs", "bug")).stale) == ["reinforce*: no case matches"]
+    assert "rnn-001: several entries expect errored and skipped" in compared(*entries).stale
 
 
 def test_an_entry_for_a_case_that_was_not_judged_is_not_stale() -> None:
-    assert stale(Expectation("rnn-101", "differs", "slow"), Expectation("pipeline-002", "differs", "bug")) == []
+    entries = Expectation("rnn-101", "differs", "slow"), Expectation("pipeline-002", "differs", "bug")
+    assert list(compared(*entries).stale) == []
 
 
 def test_each_case_is_told_with_what_is_expected_of_it() -> None:
-    found = compared(Expectation("rnn-*", "skipped", "later")).cases
+    found = compared(LATER).cases
     assert {name: (each.holds, str(each)) for name, each in found.items()} == {
         "rnn-001": (True, "expected skipped (later)"),
         "rnn-002": (False, "expected skipped (later)"),
