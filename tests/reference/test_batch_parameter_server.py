@@ -6,7 +6,9 @@ import itertools
 import os
 import signal
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,9 @@ import torch
 import torch.distributed.rpc as rpc
 from torch.distributed.rpc import RRef
 
+from faults.ledger import read
+from faults.plan import Plan
+from faults.run.runs import scope
 from reference.batch_parameter_server import (
     BatchUpdateParameterServer,
     Case,
@@ -21,22 +26,22 @@ from reference.batch_parameter_server import (
     Trainer,
     initial_model,
     roles,
-    run_ps,
-    trainer_names,
 )
-from reference.outcome import Raised
+from reference.outcome import Killed, Raised
 from reference.world import launch
+from tests.support.answers import answer
 from tests.support.runs import against_twin, end_of, run
 
 SMALL = Case(
     model="convnet", trainers=3, steps=3, batch_size=4, image_w=8, image_h=8, num_classes=5, lr=0.1, timeout=20
 )
+SITE = "reference.batch_parameter_server:BatchUpdateParameterServer.update_and_fetch_model"
 FAILED = f"{RoundFailed.__module__}.RoundFailed"
 
 
-@pytest.mark.parametrize("model", ["mlp", "convnet"])
-@pytest.mark.parametrize("trainers", [1, 2, 5])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("model", "trainers", "dtype"), [("mlp", 1, "float64"), ("convnet", 2, "float32"), ("convnet", 5, "float64")]
+)
 def test_equals_its_twin(model: str, trainers: int, dtype: str) -> None:
     trace = run(replace(SMALL, model=model, trainers=trainers, dtype=dtype))
     assert against_twin(trace).equal
@@ -48,33 +53,6 @@ def test_resnet50_equals_its_twin() -> None:
     trace = run(Case(trainers=3, steps=2, batch_size=2), deadline=120)
     assert against_twin(trace).equal
     assert sum(tensor.numel() for name, tensor in trace.tensors.items() if name.startswith("initial")) == 23569502
-
-
-def test_training_lowers_the_loss() -> None:
-    losses = run(replace(SMALL, steps=40, record="ends")).losses()
-    assert losses[-1] < losses[0] * 0.8
-
-
-def evaluated(case: Case) -> tuple[int, float]:
-    """Runs on ps: the batch norm statistics of its own model after training."""
-    servers, init = [], BatchUpdateParameterServer.__init__
-
-    def noting(self: BatchUpdateParameterServer, case: Case) -> None:
-        servers.append(self)
-        init(self, case)
-
-    BatchUpdateParameterServer.__init__ = noting  # type: ignore[assignment, method-assign]
-    run_ps(case)
-    norm: Any = servers[0].model[1]  # type: ignore[index]
-    return int(norm.num_batches_tracked), float(norm.running_var.sub(1).abs().max())
-
-
-def test_the_servers_batch_norm_has_statistics() -> None:
-    """Erratum S2.8: in the published form 0 batches tracked and a variance of 1."""
-    with launch(["ps", *trainer_names(SMALL)]) as world:
-        tracked, moved = world.call("ps", evaluated, SMALL)
-    assert tracked == SMALL.steps
-    assert moved > 0.01
 
 
 def report(case: Case) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
@@ -100,56 +78,6 @@ def test_the_first_model_is_a_copy() -> None:
         server.round.close()
 
 
-class LockNotes(dict[str, Any]):
-    """A server's reports, which note whether its lock is held when one comes."""
-
-    def __init__(self, lock: threading.Lock) -> None:
-        self.lock = lock
-        self.held: list[bool] = []
-
-    def __setitem__(self, trainer: str, report: Any) -> None:
-        self.held.append(self.lock.locked())
-        super().__setitem__(trainer, report)
-
-    def pop(self, trainer: str, *default: Any) -> Any:
-        self.held.append(self.lock.locked())
-        return super().pop(trainer, *default)
-
-
-def locked_while_reporting(case: Case) -> list[bool]:
-    """Runs on ps: whether the lock is held where a report changes the server."""
-    server = BatchUpdateParameterServer(case)
-    server.reports = notes = LockNotes(server.lock)
-    torch.futures.wait_all([send(RRef(server), name, *report(case)) for name in server.trainers])
-    server.round.close()
-    return notes.held
-
-
-def test_a_report_is_worked_on_under_the_lock() -> None:
-    with launch(["ps"]) as world:
-        assert world.call("ps", locked_while_reporting, SMALL) == [True] * (3 + 3)
-
-
-class Announcing(list[str]):
-    """A barrier that lets a test wait until a trainer has joined a round."""
-
-    def __init__(self) -> None:
-        self.came = threading.Semaphore(0)
-
-    def append(self, trainer: str) -> None:
-        super().append(trainer)
-        self.came.release()
-
-    def wait_for(self, count: int) -> None:
-        for _ in range(count):
-            assert self.came.acquire(timeout=10)
-
-
-def announcing(server: BatchUpdateParameterServer) -> Announcing:
-    server.round.joined = arrivals = Announcing()
-    return arrivals
-
-
 def lock_is_free_in_callbacks(case: Case) -> list[bool]:
     """Runs on ps: whether the lock is free while the replies of a round are made."""
     server = BatchUpdateParameterServer(case)
@@ -171,33 +99,21 @@ def test_replies_are_made_outside_the_lock() -> None:
 def bad_reports(case: Case, kind: str) -> list[str]:
     """Runs on ps: how each trainer's call ends if trainer2's, which comes last, is bad."""
     server = BatchUpdateParameterServer(case)
-    came = announcing(server)
     rref = RRef(server)
     grads, buffers = report(case)
-    waiting = [send(rref, name, grads, buffers) for name in ("trainer1", "trainer3")]
-    came.wait_for(2)
-    if kind == "shape":
-        waiting.append(send(rref, "trainer2", [torch.ones(1), *grads[1:]], buffers))
-    elif kind == "count":
-        waiting.append(send(rref, "trainer2", grads[1:], buffers))
-    elif kind == "optimizer":
+    waiting = [server.update_and_fetch_model(rref, name, grads, buffers) for name in ("trainer1", "trainer3")]
+    if kind == "optimizer":
         server.optimizer.step = _refuse  # type: ignore[method-assign, assignment]
-        waiting.append(send(rref, "trainer2", grads, buffers))
-    ends = [_end(future) for future in waiting]
-    ends.append(_end(send(rref, "trainer1", grads, buffers)))
+    bad = {"shape": [torch.ones(1), *grads[1:]], "count": grads[1:], "optimizer": grads}[kind]
+    waiting.append(send(rref, "trainer2", bad, buffers))
+    ends = [answer(future.wait).text for future in waiting]
+    ends.append(answer(send(rref, "trainer1", grads, buffers).wait).text)
     server.round.close()
     return ends
 
 
 def _refuse() -> None:
     raise ArithmeticError("no step today")
-
-
-def _end(future: torch.futures.Future[Any]) -> str:
-    try:
-        return type(future.wait()).__name__
-    except RuntimeError as error:
-        return str(error)
 
 
 @pytest.mark.parametrize(
@@ -218,24 +134,17 @@ def test_a_failing_last_arrival_ends_every_wait_at_once(kind: str, text: str) ->
         assert "RoundFailed" in end
 
 
-@dataclass(frozen=True)
-class Stopping:
-    """A ``before``: one trainer stops itself when it is about to send its second report."""
+def stop_itself(trainer: str, role: str) -> None:
+    """Runs before RPC: this trainer stops itself when it is about to send its second report."""
+    gradients, calls = Trainer.gradients, itertools.count()
 
-    trainer: str
+    def stopping(self_: Trainer, *args: Any) -> torch.Tensor:
+        if role == trainer and next(calls) == 1:
+            os.kill(os.getpid(), signal.SIGSTOP)
+            threading.Event().wait()  # the signal may take a moment
+        return gradients(self_, *args)
 
-    def __call__(self, role: str) -> None:
-        if role != self.trainer:
-            return
-        gradients, calls = Trainer.gradients, itertools.count()
-
-        def stopping(self_: Trainer, *args: Any) -> torch.Tensor:
-            if next(calls) == 1:
-                os.kill(os.getpid(), signal.SIGSTOP)
-                threading.Event().wait()  # the signal may take a moment
-            return gradients(self_, *args)
-
-        Trainer.gradients = stopping  # type: ignore[method-assign, assignment]
+    Trainer.gradients = stopping  # type: ignore[method-assign, assignment]
 
 
 @pytest.mark.parametrize(("trainers", "stopped", "limit"), [(3, "trainer2", 6), (1, "trainer1", 15)])
@@ -243,17 +152,43 @@ def test_a_stopped_trainer_is_named_when_the_round_is_due(trainers: int, stopped
     """Erratum S2.7: with the published server the others wait until the RPC timeout, and learn no name. Of a single
     trainer there is no other whose call could end with the round."""
     case = replace(SMALL, trainers=trainers, timeout=1.5)
-    ps = end_of("ps", roles(case), limit=limit, before=Stopping(stopped))
+    ps = end_of("ps", roles(case), limit=limit, before=partial(stop_itself, stopped))
     assert isinstance(ps, Raised)
     assert ps.type == FAILED
     assert ps.message == f"round 1: nothing for 1.5 s from {stopped}"
 
 
-def test_a_trainer_missing_from_the_world_is_named() -> None:
-    with launch(["ps", "trainer1"]) as world:
-        outcomes = world.run({name: role for name, role in roles(SMALL).items() if name in ("ps", "trainer1")})
-    assert isinstance(outcomes["ps"], Raised)
-    assert "could not find destination name trainer2" in outcomes["ps"].message or outcomes["ps"].type == FAILED
+@pytest.mark.parametrize(
+    ("moment", "nth", "further"),
+    [
+        ("step:1@trainer2", 2, ""),
+        (f"call:{SITE}#1@trainer2", 1, ""),
+        (f"call:{SITE}#3@trainer2", 3, ""),
+        # The server's role does not end before the others have heard its error.
+        ("step:1@trainer2", 2, f"; Delay site={SITE} role=trainer1 nth=2 side=reply seconds=0.6"),
+    ],
+    ids=["after a round", "before its first report", "before its last report", "the last answer is late"],
+)
+def test_a_dead_trainer_is_named(moment: str, nth: int, further: str, tmp_path: Path) -> None:
+    """The others hear it as soon as its connection ends, long before the round is due, and no earlier report fails."""
+    plan, text = Plan.parse(f"Crash role=trainer2 at={moment}{further}"), f"round {nth - 1}: trainer2 failed: "
+    with scope(plan, tmp_path, record=True) as arguments, launch(roles(SMALL), **arguments) as world:
+        outcomes = world.wait()
+    ps, timeline = outcomes["ps"], read(tmp_path)
+    assert isinstance(ps, Raised)
+    assert ps.type == FAILED
+    assert ps.message.startswith(text)
+    assert outcomes["trainer2"] == Killed(9)
+    (died,) = (each.time for each in timeline.of("fired") if each.details["kind"] == "Crash")
+    for name in ("trainer1", "trainer3"):
+        ends = timeline.of("ok", "fail", "info")
+        *before, last = [each for each in ends if each.role == name and each.details["site"] == SITE]
+        assert [each.event for each in before] == ["ok"] * (nth - 1), name
+        # A report that waits gets torch's text only (`info`); one that comes later is answered by the error (`fail`).
+        assert last.event in ("fail", "info"), name
+        assert "RoundFailed" in last.details["error"]
+        assert text in last.details["error"]
+        assert last.time - died < 2.0, name
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
