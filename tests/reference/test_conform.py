@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
 import re
@@ -20,28 +19,37 @@ from reference.conform.answer import commitment, read_answer
 from reference.conform.expected_verdicts import Expectation, as_toml
 from reference.conform.inputs import export
 from reference.conform.judge import judge_answer
+from reference.conform.selftest.selftest import healthy
 from reference.conform.suite import Suite, SuiteBroken, chosen, open_suite
-from reference.conform.tensor_file import Array, read, write
+from reference.conform.tensor_file import write
 from reference.conform.twin import prepared
 
 ROOT = Path(__file__).parents[2]
 NUMPY = ROOT / "examples" / "numpy"
 
 
-def answers(suite: Suite, name: str) -> dict[str, Array]:
-    """The right answer to a case: the twin's."""
-    return prepared(name).outputs
+def ran(suite: Suite, place: Path, cases: str, *command: str) -> int:
+    """Run a command, after further options and ``--``, on some cases; the results go to a folder ``out``."""
+    return main(["conform", "run", str(suite.folder), "--out", str(place / "out"), "--cases", cases, *command])
 
 
-def judged(suite: Suite, name: str, arrays: dict[str, Array], folder: Path) -> tuple[str, str]:
-    write(folder / "trace.safetensors", arrays)
-    case = suite.cases[name]
-    return judge_answer(case, read_answer(case, folder), suite.commitments.get(name))[:2]
+def changing(*lines: str) -> list[str]:
+    """A command that trains as the program of examples/numpy does, and changes with these ``lines`` what it found."""
+    body = "".join(f"    {line}\n" for line in lines)
+    program = (
+        f"import sys, os, pathlib; sys.path.insert(0, {str(NUMPY)!r}); import tensors, dist_autograd\n"
+        "def train(case, given):\n"
+        "    found = dist_autograd.train(case, given)\n"
+        f"{body}"
+        "    return found\n"
+        "tensors.main(train)\n"
+    )
+    return [sys.executable, "-c", program]
 
 
 @pytest.mark.parametrize("name", [entry.id for entry in chosen("core")])
 def test_the_twins_own_answer_is_equal(suite: Suite, name: str, tmp_path: Path) -> None:
-    assert judged(suite, name, answers(suite, name), tmp_path)[0] == "equal"
+    assert healthy(suite, name, tmp_path / "answer").holds
 
 
 @pytest.mark.parametrize("name", [entry.id for entry in chosen("core")])
@@ -49,25 +57,8 @@ def test_no_expected_value_is_in_the_suite(suite: Suite, name: str) -> None:
     case = suite.cases[name]
     assert not set(case.inputs) & set(case.outputs)
     given = [array.tobytes() for array in case.inputs.values() if array.size > 1]
-    found = {n: a.tobytes() for n, a in answers(suite, name).items() if a.size > 1 and a.any() and not (a == 1).all()}
-    assert not [n for n, content in found.items() if content in given]
-
-
-def test_a_wrong_number_in_an_exact_case_differs(suite: Suite, tmp_path: Path) -> None:
-    arrays = {name: array.copy() for name, array in answers(suite, "pipeline-001").items()}
-    arrays["0001/parameter/shard1.seq.1.weight"].flat[0] += 2.0**-40
-    assert judged(suite, "pipeline-001", arrays, tmp_path)[0] == "differs"
-
-
-def test_the_sign_of_zero_does_not_count_in_an_exact_case(suite: Suite, tmp_path: Path) -> None:
-    arrays = {name: array.copy() for name, array in answers(suite, "pipeline-001").items()}
-    turned = 0
-    for array in arrays.values():
-        zeros = array == 0
-        turned += int(zeros.sum())
-        array[zeros] = -0.0
-    assert turned
-    assert judged(suite, "pipeline-001", arrays, tmp_path)[0] == "equal"
+    outputs = {n: a for n, a in prepared(name).outputs.items() if a.size > 1 and a.any() and not (a == 1).all()}
+    assert [n for n, array in outputs.items() if array.tobytes() in given] == []
 
 
 def test_a_commitment_tells_shape_dtype_and_numbers_apart() -> None:
@@ -79,7 +70,7 @@ def test_a_commitment_tells_shape_dtype_and_numbers_apart() -> None:
 
 
 def test_all_misfits_are_told_at_once(suite: Suite, tmp_path: Path) -> None:
-    arrays = dict(answers(suite, "dist_autograd-001"))
+    arrays = dict(prepared("dist_autograd-001").outputs)
     loss = "0000/loss/context0"
     arrays[loss] = arrays[loss].reshape(1)
     arrays["0001/loss/context0"] = arrays["0001/loss/context0"].astype(np.float32)
@@ -101,14 +92,11 @@ def test_all_misfits_are_told_at_once(suite: Suite, tmp_path: Path) -> None:
     ("result", "verdict", "text"),
     [
         ({"status": "skipped", "reason": "no LSTM"}, "skipped", "no LSTM"),
-        ({"status": "skipped"}, "malformed", "result.json: skipped without a reason"),
-        ({"status": "errored", "reason": "out of memory"}, "errored", "out of memory"),
         (
             {"id": "dist_autograd-001", "status": "errored", "reason": "no room", "implementation": "mine"},
             "errored",
             "no room",
         ),
-        ({"id": "rnn-001"}, "malformed", "result.json: answers case 'rnn-001', wanted dist_autograd-001"),
         (
             {"status": "fine"},
             "malformed",
@@ -150,19 +138,8 @@ SLOW_IN_NUMPY = ("batch_reinforce", "reinforce", "rnn")
 def test_each_program_in_numpy_passes(
     suite: Suite, name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    command = [sys.executable, str(NUMPY / f"{name}.py")]
-    arguments = ["--out", str(tmp_path / "out"), "--cases", f"{name}-*", "-j", "2", "--", *command]
-    status = main(["conform", "run", str(suite.folder), *arguments])
+    status = ran(suite, tmp_path, f"{name}-*", "-j", "2", "--", sys.executable, str(NUMPY / f"{name}.py"))
     assert status == 0, capfd.readouterr().out
-
-
-@pytest.mark.parametrize("path", sorted(NUMPY.glob("*.py")), ids=lambda path: path.stem)
-def test_programs_in_numpy_import_nothing_else(path: Path) -> None:
-    own = {each.stem for each in NUMPY.glob("*.py")}
-    tree = ast.parse(path.read_text())
-    found = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    found |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert {name.partition(".")[0] for name in found} <= {*own, *sys.stdlib_module_names, "numpy"}
 
 
 def test_a_relative_command_is_the_users(
@@ -171,19 +148,17 @@ def test_a_relative_command_is_the_users(
     (tmp_path / "mine").write_text(f'#!/bin/sh\nexec {sys.executable} {NUMPY} "$@"\n')
     (tmp_path / "mine").chmod(0o755)
     monkeypatch.chdir(tmp_path)
-    assert main(["conform", "run", str(suite.folder), "--out", "out", "--cases", "dist*", "--", "./mine"]) == 0
+    assert ran(suite, Path(), "dist*", "--", "./mine") == 0
     assert "2 cases: 1 equal, 1 within bound" in capfd.readouterr().out
 
 
 def test_results_can_be_judged_again(suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    command = [sys.executable, str(NUMPY / "dist_autograd.py")]
-    out = str(tmp_path / "out")
-    status = main(["conform", "run", str(suite.folder), "--out", out, "--cases", "dist*", "-j", "2", "--", *command])
+    status = ran(suite, tmp_path, "dist*", "-j", "2", "--", sys.executable, str(NUMPY / "dist_autograd.py"))
     printed = capfd.readouterr().out
     assert status == 0, printed
     assert "dist_autograd-001  equal" in printed
     assert re.search(r"dist_autograd-002  within bound  \d+ of 40 tensors have other bits: sums in another", printed)
-    assert main(["conform", "judge", str(suite.folder), out]) == 0
+    assert main(["conform", "judge", str(suite.folder), str(tmp_path / "out")]) == 0
     assert capfd.readouterr().out == printed
 
 
@@ -191,10 +166,9 @@ def test_a_stale_expectation_alone_fails_the_command(
     suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "expected.toml"
-    arguments = ["--out", str(tmp_path / "out"), "--cases", "rpc*", "--expect", str(file), "--", "true"]
     expected = [Expectation("rpc*", "malformed", "no program yet"), Expectation("gone*", "differs", "bug")]
     file.write_text(as_toml(expected))
-    assert main(["conform", "run", str(suite.folder), *arguments]) == 1
+    assert ran(suite, tmp_path, "rpc*", "--expect", str(file), "--", "true") == 1
     assert capfd.readouterr().err == f"unexpected: {file}: gone*: no case matches\n"
     file.write_text(as_toml(expected[:1]))
     assert main(["conform", "judge", str(suite.folder), str(tmp_path / "out"), "--expect", str(file)]) == 0
@@ -218,17 +192,8 @@ def test_exact_cases_are_run_and_judged_without_torch(suite: Suite, tmp_path: Pa
 def test_a_program_whose_runs_differ_is_unstable_before_it_is_wrong(
     suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    program = (
-        f"import sys, os; sys.path.insert(0, {str(NUMPY)!r}); import numpy as np, tensors, dist_autograd\n"
-        "def train(case, given):\n"
-        "    found = dist_autograd.train(case, given)\n"
-        "    found['0000/loss/context0'] = np.float64(os.getpid())\n"
-        "    return found\n"
-        "tensors.main(train)\n"
-    )
-    command = [sys.executable, "-c", program]
-    arguments = ["--cases", "dist_autograd-001", "--repeat", "2", "--", *command]
-    assert main(["conform", "run", str(suite.folder), "--out", str(tmp_path / "out"), *arguments]) == 1
+    command = changing("found['0000/loss/context0'] += os.getpid()")
+    assert ran(suite, tmp_path, "dist_autograd-001", "--repeat", "2", "--", *command) == 1
     assert "unstable      its 2 runs differ: run 1 differs, run 2 differs" in capfd.readouterr().out
 
 
@@ -237,18 +202,12 @@ def test_each_of_repeated_runs_is_judged(
     wrong: int, suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """One of three runs is wrong, whichever it is."""
-    program = (
-        f"import sys, pathlib; sys.path.insert(0, {str(NUMPY)!r}); import tensors, dist_autograd\n"
-        f"runs = pathlib.Path({str(tmp_path)!r}) / 'runs'\n"
-        "runs.open('a').write('.')\n"
-        "def train(case, given):\n"
-        "    found = dist_autograd.train(case, given)\n"
-        f"    found['0000/loss/context0'] += len(runs.read_text()) == {wrong}\n"
-        "    return found\n"
-        "tensors.main(train)\n"
+    command = changing(
+        f"runs = pathlib.Path({str(tmp_path / 'runs')!r})",
+        "runs.open('a').write('.')",
+        f"found['0000/loss/context0'] += len(runs.read_text()) == {wrong}",
     )
-    arguments = ["--cases", "dist_autograd-001", "--repeat", "3", "--", sys.executable, "-c", program]
-    assert main(["conform", "run", str(suite.folder), "--out", str(tmp_path / "out"), *arguments]) == 1
+    assert ran(suite, tmp_path, "dist_autograd-001", "--repeat", "3", "--", *command) == 1
     told = ", ".join(f"run {number} {'differs' if number == wrong else 'equal'}" for number in (1, 2, 3))
     assert f"unstable      its 3 runs differ: {told}" in capfd.readouterr().out
 
@@ -307,22 +266,6 @@ def test_a_command_that_cannot_be_started_is_refused_in_one_line(
         assert error.count("\n") == 1
 
 
-def test_a_program_that_removes_its_folder_does_not_end_the_run(
-    suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    program = (
-        "import sys, shutil, runpy\n"
-        "if sys.argv[1:] and '-001' in open(sys.argv[1] + '/case.json').read(): shutil.rmtree(sys.argv[2])\n"
-        f"else: runpy.run_path({str(NUMPY)!r}, run_name='__main__')\n"
-    )
-    out = str(tmp_path / "out")
-    command = [sys.executable, "-c", program]
-    assert main(["conform", "run", str(suite.folder), "--out", out, "--cases", "dist*", "--", *command]) == 1
-    printed = capfd.readouterr().out
-    assert "dist_autograd-001  malformed     there is no trace.safetensors" in printed
-    assert "dist_autograd-002  within bound" in printed
-
-
 def test_a_program_that_changes_its_case_changes_no_further_run(tmp_path: Path) -> None:
     export(tmp_path / "suite", chosen("core", "dist_autograd-001"))
     program = (
@@ -376,7 +319,7 @@ def test_results_whose_folder_is_gone_are_refused(
     suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    main(["conform", "run", str(suite.folder), "--out", str(out), "--cases", "rpc*", "--", "true"])
+    ran(suite, tmp_path, "rpc*", "--", "true")
     shutil.rmtree(out / "rpc_basics-001" / "1" / "out")
     assert main(["conform", "judge", str(suite.folder), str(out)]) == 2
     assert f"{out}: rpc_basics-001/1/out is missing" in capfd.readouterr().err
@@ -393,10 +336,3 @@ def test_a_case_of_other_numbers_is_no_case_of_the_suite(tmp_path: Path) -> None
     index.write_text(json.dumps(content))
     with pytest.raises(SuiteBroken, match="its numbers changed since this id was published"):
         open_suite(folder)
-
-
-def test_the_written_input_is_what_numpy_reads(suite: Suite) -> None:
-    case = suite.cases["rnn-002"]
-    found = read(case.folder / "input.safetensors", 2**30)
-    assert not found.problems
-    assert {each["name"] for each in case.described["inputs"]} == set(found.arrays)

@@ -14,44 +14,29 @@ from reference.cli.main import main
 from reference.conform.suite import Suite
 from tests.support.c_compiler import compiled
 
-SOURCE = Path(__file__).parents[2] / "examples" / "c" / "parameter_server.c"
-
-
-@pytest.fixture
-def program(tmp_path: Path) -> Path:
-    """The compiled program."""
-    packages, target = "gcc libc6-dev libcjson-dev", tmp_path / "parameter_server"
-    return compiled(SOURCE, target, "-lcjson", "-lm", header="cjson/cJSON.h", packages=packages)
-
-
-def test_the_program_in_c_passes(
-    program: Path, suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["--out", str(tmp_path / "out"), "--cases", "parameter_server-*", "--", str(program)]
-    status = main(["conform", "run", str(suite.folder), *arguments])
-    printed = capfd.readouterr().out
-    assert status == 0, printed
-    assert printed.splitlines()[-1] == "4 cases: 2 equal, 2 within bound"
-
-
 EXAMPLES = Path(__file__).parents[2] / "examples"
-DDP = [str(EXAMPLES / "torch" / "ddp.py")]
-PIPELINING = str(EXAMPLES / "torch" / "pipelining.py")
-RAY = [str(EXAMPLES / "ray" / "parameter_servers.py")]
 
 
 def verdicts(
     suite: Suite, program: list[str], cases: str, out: Path, capfd: pytest.CaptureFixture[str]
 ) -> dict[str, str]:
-    """Run a program on some cases; every verdict must be right or a skip."""
-    arguments = ["--out", str(out), "--cases", cases, "--format", "json", "--", sys.executable, *program]
+    """Run a program on some cases, and return their verdicts."""
+    arguments = ["--out", str(out), "--cases", cases, "--format", "json", "--", *program]
     main(["conform", "run", str(suite.folder), *arguments])
     return {each["id"]: each["verdict"] for each in json.loads(capfd.readouterr().out)["cases"]}
 
 
+def test_the_program_in_c_passes(suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    source, program, packages = EXAMPLES / "c" / "parameter_server.c", tmp_path / "c", "gcc libc6-dev libcjson-dev"
+    compiled(source, program, "-lcjson", "-lm", header="cjson/cJSON.h", packages=packages)
+    found = verdicts(suite, [str(program)], "parameter_server-*", tmp_path / "out", capfd)
+    assert sorted(found.values()) == ["equal", "equal", "within bound", "within bound"]
+
+
 @pytest.mark.long
 def test_ddp_trains_as_the_batch_servers_do(suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    found = verdicts(suite, DDP, "*h*_parameter_server-*", tmp_path / "out", capfd)
+    program = [sys.executable, str(EXAMPLES / "torch" / "ddp.py")]
+    found = verdicts(suite, program, "*h*_parameter_server-*", tmp_path / "out", capfd)
     assert found["batch_parameter_server-001"] == found["sharded_parameter_server-001"] == "equal"
     assert found["batch_parameter_server-002"] in ("equal", "within bound")
     assert found["batch_parameter_server-003"] == found["sharded_parameter_server-002"] == "skipped"
@@ -62,7 +47,8 @@ def test_ddp_trains_as_the_batch_servers_do(suite: Suite, tmp_path: Path, capfd:
 def test_pipelining_trains_as_the_pipeline_does(
     suite: Suite, schedule: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    found = verdicts(suite, [PIPELINING, schedule], "pipeline-*", tmp_path / "out", capfd)
+    program = [sys.executable, str(EXAMPLES / "torch" / "pipelining.py"), schedule]
+    found = verdicts(suite, program, "pipeline-*", tmp_path / "out", capfd)
     assert found == {"pipeline-001": "equal", "pipeline-002": "skipped"}
 
 
@@ -71,19 +57,29 @@ def test_ray_trains_as_the_parameter_servers_do(
     suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Where Ray is not installed, all cases are skipped, which is shown, too."""
-    found = verdicts(suite, RAY, "*r_server-00[12]", tmp_path / "out", capfd)
+    program = [sys.executable, str(EXAMPLES / "ray" / "parameter_servers.py")]
+    found = verdicts(suite, program, "*r_server-00[12]", tmp_path / "out", capfd)
     if importlib.util.find_spec("ray") is None:
         assert set(found.values()) == {"skipped"}
         pytest.skip("Ray is not installed: all cases were skipped, as they must be")
     assert found["parameter_server-001"] == found["batch_parameter_server-001"] == "equal"
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "path", sorted([*EXAMPLES.glob("torch/*.py"), *EXAMPLES.glob("ray/*.py")]), ids=lambda path: path.name
-)
-def test_no_program_imports_this_package(path: Path) -> None:
-    tree = ast.parse(path.read_text())
-    found = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    found |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert not {name.partition(".")[0] for name in found} & {"reference", "faults", "tests"}
+def packages_of(path: Path) -> set[str]:
+    """The packages that a program imports."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    found = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    found |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+    return {name.partition(".")[0] for name in found}
+
+
+def test_programs_in_numpy_import_nothing_else() -> None:
+    programs = list(EXAMPLES.glob("numpy/*.py"))
+    allowed = {*(each.stem for each in programs), *sys.stdlib_module_names, "numpy"}
+    assert {path.name: packages_of(path) - allowed for path in programs} == {path.name: set() for path in programs}
+    assert len(programs) >= 11
+
+
+def test_no_program_imports_this_package() -> None:
+    for path in (*EXAMPLES.glob("torch/*.py"), *EXAMPLES.glob("ray/*.py")):
+        assert not packages_of(path) & {"reference", "faults", "tests"}, path
