@@ -40,9 +40,9 @@ class Doomed(torch.autograd.Function):
         raise ValueError("planted")
 
 
-def far(value: torch.Tensor, doomed: bool) -> torch.Tensor:
+def far(value: torch.Tensor) -> torch.Tensor:
     """Runs on b."""
-    return Doomed.apply(value) if doomed else 2 * value  # type: ignore[no-untyped-call]
+    return Doomed.apply(value)  # type: ignore[no-any-return, no-untyped-call]
 
 
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
@@ -85,22 +85,19 @@ def count() -> None:
     torch.ones(1, requires_grad=True).clone()
 
 
-def run(doomed: bool) -> tuple[list[str], float]:
-    """Runs on a: a pass of which one half is b's; what happened, and the gradient that this half came to."""
-    events.clear()
+def run() -> list[str]:
+    """Runs on a: a pass of which one half is b's, and what happened."""
     rpc.rpc_sync("a", count)  # an answer may also be opened by the thread that waits for it
     leaf = torch.ones(1, requires_grad=True)
     with dist_autograd.context() as context_id:
         here = made_elsewhere(leaf)
-        if doomed:
-            here.register_hook(until_the_failure_is_known)
-        loss = here.sum() + rpc.rpc_sync("b", far, args=(leaf, doomed)).sum()
+        here.register_hook(until_the_failure_is_known)
+        loss = here.sum() + rpc.rpc_sync("b", far, args=(leaf,)).sum()
         try:
             backward(context_id, loss, LIMIT_SECONDS)
         except RuntimeError as error:
             events.append(cause_of(error))
-            return list(events), 0.0
-        return list(events), dist_autograd.get_gradients(context_id)[leaf].item()  # type: ignore[attr-defined]
+    return events
 
 
 @pytest.fixture(scope="module")
@@ -108,15 +105,8 @@ def three(idle_world: Callable[..., Idle]) -> Idle:
     return idle_world(["a", "b", "c"], options={"num_worker_threads": 1})
 
 
-def test_a_pass_that_succeeds_has_its_gradients(three: Idle) -> None:
-    for _ in range(3):
-        assert three.call("a", run, False) == ([], 3.0)
-
-
 def test_a_failure_comes_after_all_that_ran_here(three: Idle) -> None:
-    (first, second), _ = three.call("a", run, True)
-    assert first == "hook"
-    assert second == "Error on Node 0: Error on Node 1: planted"
+    assert three.call("a", run) == ["hook", "Error on Node 0: Error on Node 1: planted"]
 
 
 # Three addends whose float64 sum depends on the order: (1 + 2^60) - 2^60 = 0, but (2^60 - 2^60) + 1 = 1.
