@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,14 +37,15 @@ BEHAVIOURS: dict[str, Behaviour] = {}
 
 
 def shows(
-    number: str, *, gives: object = None, raises: tuple[str, str] | None = None, here: bool = False
+    *numbers: str, gives: object = None, raises: tuple[str, str] | None = None, here: bool = False
 ) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
-    """Register the function below as what erratum ``number`` does. In a text, "…" stands for an id or an address."""
+    """Register the function below as what these errata do. In a text, "…" stands for an id or an address."""
 
     def register(function: Callable[[], Any]) -> Callable[[], Any]:
-        assert (gives is None) != (raises is None), f"{number}: wanted what it gives, or what it raises"
-        assert number not in BEHAVIOURS, f"{number} is shown twice"
-        BEHAVIOURS[number] = Behaviour(number, function, gives, raises, here)
+        assert (gives is None) != (raises is None), f"{numbers}: wanted what they give, or what they raise"
+        for number in numbers:
+            assert number not in BEHAVIOURS, f"{number} is shown twice"
+            BEHAVIOURS[number] = Behaviour(number, function, gives, raises, here)
         return function
 
     return register
@@ -82,9 +84,10 @@ def execute(text: str, **names: object) -> dict[str, Any]:
     return scope
 
 
-def script(text: str, folder: str) -> subprocess.CompletedProcess[str]:
-    """Run a listing as a program: a file in ``folder``, in an interpreter of its own."""
-    path = Path(folder, "listing.py")
-    path.write_text(textwrap.dedent(text))
-    command = [sys.executable, "-W", "ignore", str(path)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+def script(text: str) -> subprocess.CompletedProcess[str]:
+    """Run a listing as a program, in an interpreter of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "listing.py")
+        path.write_text(textwrap.dedent(text))
+        command = [sys.executable, "-W", "ignore", str(path)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

@@ -12,7 +12,7 @@ import torch.distributed.rpc as rpc
 from torch import nn
 from torch.distributions import Categorical
 
-from tests.errata.listings import execute, shows
+from tests.errata.listings import shows
 
 
 class Policy(nn.Module):
@@ -59,22 +59,6 @@ def a_hundred_episodes() -> dict[str, object]:
         agent.finish_episode()
     changed = any(not torch.equal(a, b) for a, b in zip(before, parameters(agent), strict=True))
     return {"observers": len(agent.ob_rrefs), "optimizer steps": len(agent.optimizer.state), "changed": changed}
-
-
-def observe() -> None:
-    """Ask the agent, from an observer: `_call_method` is nowhere defined."""
-    execute("rpc_sync(None, _call_method)", rpc_sync=rpc.rpc_sync)
-
-
-@shows(
-    "S0.9",
-    raises=(
-        "RuntimeError",
-        "NameError: On WorkerInfo(id=1, name=worker1):\nNameError(\"name '_call_method' is not defined\")",
-    ),
-)
-def an_episode() -> None:
-    rpc.rpc_sync("worker1", observe)
 
 
 def call_of_a_rank(method: str, *args: object) -> None:

@@ -1,4 +1,4 @@
-"""Errata S2.20 to S2.33: batched CartPole."""
+"""Errata S2.25 to S2.32: batched CartPole."""
 
 from __future__ import annotations
 
@@ -12,33 +12,9 @@ from torch import nn
 from torch.distributed.rpc import RRef
 from torch.distributions import Categorical
 
-from tests.errata.listings import OLD, execute, outcome_of, shows
+from tests.errata.listings import OLD, outcome_of, shows
 
 Future = torch.futures.Future[Any]
-
-
-@shows("S2.20", raises=("SyntaxError", "invalid character '\uff1a' (U+FF1A) (listing, line 2)"), here=True)
-def translated_main() -> None:
-    execute("def main():\n    for world_size in range(2, 12)\uff1a\n        pass\n")
-
-
-@shows("S2.21", raises=("TypeError", "Agent() takes no arguments"), here=True)
-def pieces_of_a_class() -> None:
-    listing = execute("""
-    class Agent:
-        def __init__(self, world_size, batch=True):
-            self.batch = batch
-    class Agent:
-        ...
-        def run_episode(self, n_steps=0):
-            pass
-    """)
-    listing["Agent"](2, True)
-
-
-@shows("S2.24", raises=("AttributeError", "'TimeLimit' object has no attribute 'seed'"), here=True)
-def seed_of_an_environment() -> None:
-    gymnasium.make("CartPole-v1").seed(543)  # type: ignore[attr-defined]
 
 
 @shows("S2.25", gives={"one seed": True, "seed and id": False})
@@ -168,18 +144,3 @@ def answers_under_the_lock() -> list[bool]:
     select(agent, 0, 1.0).then(lambda action: held.append(agent.lock.locked()))
     select(agent, 1, 1.0)
     return held
-
-
-class Unlucky(Agent):
-    def policy(self, states: torch.Tensor) -> torch.Tensor:
-        Categorical(states * torch.nan)
-        return states
-
-
-@shows("S2.33", gives={"last": "ValueError", "first answered": False, "pending": 2})
-def a_policy_that_raises() -> dict[str, object]:
-    """Return what the last observer gets, whether the first ever gets an answer, and how many the agent waits for."""
-    agent = Unlucky(2)
-    first = select(agent, 0, 1.0)
-    last = outcome_of(lambda: select(agent, 1, 1.0)).partition(":")[0]
-    return {"last": last, "first answered": first.done(), "pending": agent.pending_states}

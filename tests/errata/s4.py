@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -42,30 +41,6 @@ class Shard:
 TIMED_OUT = "RPCErr:1:RPC ran for more than set timeout (1000 ms) and will now be marked with an error"
 
 
-def pipelined(timeout: float) -> list[float]:
-    """Run the published forward of one micro-batch, through two shards that double. Executed on worker0."""
-    p1_rref, p2_rref = (rpc.remote(to, Shard, args=(2.0,)) for to in ("worker1", "worker2"))
-    y_rref = p1_rref.remote().forward(RRef(torch.ones(1)))
-    output: list[float] = p2_rref.rpc_async(timeout=timeout).forward(y_rref).wait().tolist()
-    return output
-
-
-def end_of(function: Callable[..., object], *args: object, **options: object) -> str:
-    """Return how ``function`` ends on worker0 of a world of its own with these RPC options."""
-    with launch(["worker0", "worker1", "worker2"], options=options) as world:
-        return str(world.call("worker0", outcome_on_role, function, args))
-
-
-def outcome_on_role(function: Callable[..., object], args: tuple[object, ...]) -> str:
-    return outcome_of(partial(function, *args))
-
-
-@shows("S4.4", gives={1: f"RuntimeError: {TIMED_OUT}", 2: "returned [4.0]"}, here=True)
-def a_micro_batch_and_few_threads() -> dict[int, str]:
-    """Return the end by the number of RPC threads per role; the call that works has enough time."""
-    return {threads: end_of(pipelined, timeout, num_worker_threads=threads) for threads, timeout in ((1, 1), (2, 30))}
-
-
 @shows("S4.5", gives={"batch norm": False, "without": True})
 def micro_batches_against_the_batch() -> dict[str, bool]:
     """Return whether two halves give what the batch gives."""
@@ -85,18 +60,6 @@ def two_orders_of_micro_batches() -> list[list[float]]:
     squares = [[norm(each).square().mean() for each in order] for norm, order in zip(norms, (x, x[::-1]), strict=True)]
     means = [round(norm.running_mean.item(), 6) for norm in norms]  # type: ignore[union-attr]
     return [means, [round(torch.stack(each).mean().item(), 4) for each in squares]]
-
-
-@shows(
-    "S4.7",
-    raises=(
-        "ValueError",
-        "Expected more than 1 value per channel when training, got input size torch.Size([1, 512, 1, 1])",
-    ),
-)
-def one_small_image() -> None:
-    """The strides of ResNet50 reduce 32 pixels to one."""
-    nn.Sequential(nn.Conv2d(3, 512, 1, stride=32), nn.BatchNorm2d(512))(torch.zeros(1, 3, 32, 32))
 
 
 class ResNetBase(nn.Module):
@@ -155,6 +118,10 @@ def backward_of_micro_batches(together: bool) -> float:
         return dist_autograd.get_gradients(context_id)[x].item()  # type: ignore[attr-defined]
 
 
+def end_of_backward(together: bool) -> str:
+    return outcome_of(partial(backward_of_micro_batches, together))
+
+
 @shows(
     "S4.12",
     gives={"one by one": f"RuntimeError: Error on Node 0: {TIMED_OUT}", "together": "returned 4.0"},
@@ -162,7 +129,8 @@ def backward_of_micro_batches(together: bool) -> float:
 )
 def backwards_in_one_context() -> dict[str, str]:
     """Run one backward for each micro-batch, or one for both."""
-    return {
-        "one by one": end_of(backward_of_micro_batches, False),
-        "together": end_of(backward_of_micro_batches, True),
-    }
+    ends = {}
+    for name, together in (("one by one", False), ("together", True)):
+        with launch(["worker0", "worker1", "worker2"]) as world:
+            ends[name] = world.call("worker0", end_of_backward, together)
+    return ends

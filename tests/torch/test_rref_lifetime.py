@@ -71,7 +71,7 @@ def test_gradients_reach_a_parameter_that_was_fetched(world: World) -> None:
 
 
 def test_after_the_shutdown_rrefs_cannot_be_used() -> None:
-    """An owner cannot even reach its own object any more; a new RRef is made all the same."""
+    """Erratum S1.16: an owner cannot even reach its own object any more. A new RRef is made all the same."""
     with idle("ab") as world:
         outcomes = world.run({"a": partial(plays.use_after_shutdown, "b"), "b": rpc.shutdown})
     assert isinstance(outcomes["a"], Returned)
