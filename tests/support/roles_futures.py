@@ -127,14 +127,6 @@ def long_chain(length: int, at_once: int) -> int:
     return sum(found)
 
 
-def chain_of_calls(length: int, to: str) -> Any:
-    """Each callback makes a call of its own, in the thread that completed the one before."""
-    last: Future[Any] = rpc.rpc_async(to, add, args=(0, 0))
-    for _ in range(length):
-        last = last.then(lambda done: rpc.rpc_sync(to, add, args=(done.value(), 1)))
-    return last.wait()
-
-
 # Fan-in of calls.
 
 

@@ -145,13 +145,6 @@ def finish(count: int) -> list[int]:
     return executed()
 
 
-def send_and_shutdown(peer: str, count: int) -> Answer:
-    """Make so many calls for which this role does not wait."""
-    for number in range(count):
-        rpc.rpc_async(peer, work, (number,))
-    return shutdown()
-
-
 def send_nested_and_shutdown(peer: str, then: str, count: int) -> Answer:
     for number in range(count):
         rpc.rpc_async(peer, work_and_call, (number, then))

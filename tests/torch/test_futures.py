@@ -201,10 +201,6 @@ class TestOfCalls:
 # Chains of `then`.
 
 
-def test_1000_calls_each_made_by_the_answer_of_the_one_before(world: World) -> None:
-    assert world.call("a", plays.chain_of_calls, 1000, "b") == 1000
-
-
 def test_a_very_long_chain_ends_the_process() -> None:
     """torch 2.13.0: each link is completed inside the one before, on one stack, and no exception says that it
     has overflowed: of 8 MiB, 3,000 links pass and 10,000 do not. In rounds there is no limit."""

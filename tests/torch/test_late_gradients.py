@@ -36,20 +36,14 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return result
 
 
-def test_one_message_to_each_role_is_waited_for(found: dict[str, Any]) -> None:
-    """One product of two weights, each of which has the gradient 1."""
+def test_the_optimizer_skips_a_role_whose_gradients_are_late(found: dict[str, Any]) -> None:
+    """Erratum S4.14: of three products each weight has the gradient 3. No error; the first weight is as before. One
+    message to each role is waited for: of one product each weight has the gradient 1."""
+    assert found["steps"]["3"] == [[0, 1.0], [1, -0.5]]
     assert found["steps"]["1"] == [[1, 0.5], [1, 0.5]]
 
 
-def test_the_optimizer_skips_a_role_whose_gradients_are_late(found: dict[str, Any]) -> None:
-    """Erratum S4.14: three products: each weight has the gradient 3. No error; the first weight is as before."""
-    assert found["steps"]["3"] == [[0, 1.0], [1, -0.5]]
-
-
 def test_the_pipeline_waits_for_late_gradients(found: dict[str, Any]) -> None:
+    """Without its wait it is not its twin: its passes were held, too."""
     assert found["the tutorial"] is True
-
-
-def test_without_its_wait_the_pipeline_is_not_its_twin(found: dict[str, Any]) -> None:
-    """The passes of the tutorial were held, too."""
     assert found["without its wait"] is False

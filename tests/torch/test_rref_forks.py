@@ -10,16 +10,12 @@ import pytest
 
 from faults.plan import Plan
 from faults.run.runs import scope
-from reference.outcome import Returned
 from reference.world import World, launch
 from tests.support import roles_rrefs as plays
 from tests.support.idle import AT_ONCE, EARLY, GONE, LATE, idle, keeps, kill
 from tests.support.roles_plain import name_of
 
 SECONDS = 0.5
-# The time after which RPC repeats a lost message of its own (seconds), and those messages.
-RETRY = 0.9
-MESSAGES = ("FORK_REQUEST", "CHILD_ACCEPT", "USER_DELETE")
 
 
 @pytest.fixture(scope="module")
@@ -178,26 +174,6 @@ class TestDeadOwner:
             if not made.error:
                 keeps(world, "a", 0, 0, 1)
             assert world.call("a", name_of, "c") == "c"
-
-
-@pytest.mark.long
-def test_four_workers_whose_messages_are_lost_leave_nothing(tmp_path: Path) -> None:
-    """Every lost message is repeated: values are right, and the owner ends with none. `faults/test_messages.py` has
-    each type alone, lost and late."""
-    lost = Plan.parse("; ".join(f"Drop message=RREF_{each} times=1" for each in MESSAGES))
-    with scope(lost, tmp_path) as arguments, launch(list("abcd"), **arguments) as world:
-        world.call("a", plays.create, "k", "b", 7)
-        begin = time.monotonic()
-        world.call("a", plays.pass_on_and_drop, "k", "c")
-        world.call("c", plays.pass_on_and_drop, "k", "d")
-        assert world.call("d", plays.fetch, "k").value == 7
-        assert world.call("d", plays.use_by_owner, "k", "b").value == 7
-        world.call("d", plays.drop, "k")
-        keeps(world, "b", 0, 0, 0)
-        assert time.monotonic() - begin >= RETRY  # it bit
-        for role in "acd":
-            keeps(world, role, 0, 0, 0)
-        assert world.wait() == dict.fromkeys("abcd", Returned(None))
 
 
 def test_a_receiver_whose_request_was_lost_executes_after_its_caller_gave_up(tmp_path: Path) -> None:

@@ -46,18 +46,6 @@ def assert_ended_in_the_store(given_up: Answer) -> None:
 
 
 class TestHealthy:
-    def test_a_second_shutdown_is_refused(self) -> None:
-        """The second one is refused at once, in every role, with or without grace."""
-        with idle() as world:
-            first = world.run(dict.fromkeys("abc", plays.shutdown))
-            assert [of(first, role).error for role in "abc"] == ["", "", ""]
-            assert max(of(first, role).seconds for role in "abc") < AT_ONCE
-            for second in (plays.shutdown, partial(plays.shutdown, graceful=False)):
-                again = world.run(dict.fromkeys("abc", second))
-                assert {(of(again, role).error, of(again, role).text) for role in "abc"} == {
-                    ("RuntimeError", NOT_STARTED)
-                }
-
     def test_a_role_that_shuts_down_itself_leaves_world_nothing_to_shut_down(self) -> None:
         """Which role's error is seen first is chance; no role succeeds silently."""
         with launch(dict.fromkeys("ab", plays.shutdown), deadline=30) as world:
