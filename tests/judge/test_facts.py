@@ -48,19 +48,6 @@ def test_a_script_s_role_ends_in_one_way(events: list[Event], known: dict[str, A
     assert how_all_ended(run) == {"a": "returned", "b": text, COMMAND: "returned"}
 
 
-@pytest.mark.parametrize(
-    ("events", "known", "time"),
-    [
-        ([exited(time=7.0)], {}, 107.0),
-        ([crashed(time=4.0)], {}, 104.0),
-        ([], {"gone": {2: 105.5}}, 105.5),
-        ([], {"running": [2]}, 110.0),
-    ],
-)
-def test_an_end_has_its_moment(events: list[Event], known: dict[str, Any], time: float) -> None:
-    assert Facts(script(CRASH, *events, cut="b", **known)).last["b"].end.time == time
-
-
 class TestLives:
     def ends(self, *events: Event, **known: Any) -> list[tuple[int, int, str]]:
         lives = Facts(script(CRASH, *events, cut="b", **known)).lives

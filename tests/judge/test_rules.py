@@ -436,10 +436,6 @@ class TestNeedless:
 
 
 class TestNotFired:
-    def test_it_would_pass_and_a_fault_never_fired(self) -> None:
-        assert verdict(world(f"{DROP}; {CRASH}", fired())) == "not fired"
-        assert verdict(world(f"{DROP}; {CRASH}", fired(), raised("a", "NameError"))) == "wrong"
-
     def test_a_fault_of_a_message_without_evidence_makes_a_run_unknown_that_would_pass(self) -> None:
         plan = "Drop message=PYTHON_CALL times=1"
         lost = event("a", "info", 2.0, **PAY, via="rpc", to="b", error="RPCErr:2:Send attempt failed intentionally for")
