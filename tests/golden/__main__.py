@@ -35,29 +35,17 @@ def main(arguments: Sequence[str]) -> int:
     chosen = [row for name, row in rows().items() if any(fnmatchcase(name, pattern) for pattern in patterns)]
     if options.command == "judge":
         return _judge(chosen, whole=not options.names)
-    try:
-        return _record(chosen, options.workers)
-    except KeyboardInterrupt:
-        print("interrupted: the next recording goes on here", file=sys.stderr)
-        return 130
+    return _record(chosen, options.workers)
 
 
 def _judge(chosen: Sequence[Row], *, whole: bool) -> int:
     with tempfile.TemporaryDirectory(prefix="golden-") as folder:
         found = list(judged(Path(folder), chosen))
         wrong = stale(Path(folder), found) if whole else []
-    changed = [each for each in found if each.changed]
-    if changed:
-        print("run · recorded · written down · judged")
-    for each in changed:
-        print(f"{each.row} · {each.recorded} · {each.row.verdict} · {each.judgement.verdict}")
-        print("".join(f"    {line}\n" for line in each.moved), end="")
-    print("".join(f"{line}\n" for line in wrong), end="")
-    differing = sum(each.differs for each in found)
-    print(
-        f"{len(found)} runs judged, {differing} differ, {len(changed) - differing} as their table was changed, "
-        f"{len(store.missing())} missing ({store.MISSING.name} says why)"
-    )
+    differing = [str(each) for each in found if each.differs]
+    print("".join(f"{line}\n" for line in (*differing, *wrong)), end="")
+    missing = f"{len(store.missing())} missing ({store.MISSING.name} says why)"
+    print(f"{len(found)} runs judged, {len(differing)} differ, {missing}")
     return 1 if differing or wrong else 0
 
 
@@ -66,17 +54,21 @@ def _record(chosen: Sequence[Row], workers: int) -> int:
 
     lacking = {str(row): why for row in chosen if (why := recording.lacking(row))}
     wanted = [row for row in chosen if str(row) not in lacking]
-    waiting = sum(len(each) for each in recording.waiting().values())
-    if waiting:
-        print(f"goes on with the {waiting} runs in {recording.WAITING}; without that folder, begins anew", flush=True)
-    begun, refused = time.monotonic(), []
-    for number, (row, wrong) in enumerate(recording.record(wanted, workers), 1):
-        print(f"{time.monotonic() - begun:5.0f} s  {number}  {row}{': refused' if wrong else ''}", flush=True)
-        if wrong:
-            refused.append(str(row))
-            print(wrong, flush=True)
-    recording.finish(lacking)
-    print(f"{len(wanted) - len(refused)} recorded, {len(lacking)} cannot be recorded here, {len(refused)} refused")
+    begun, made, refused = time.monotonic(), dict[str, store.Files](), list[str]()
+    try:
+        for number, (row, found) in enumerate(recording.record(wanted, workers), 1):
+            print(f"{time.monotonic() - begun:5.0f} s  {number}  {row}", flush=True)
+            if isinstance(found, str):
+                refused.append(str(row))
+                print(found, flush=True)
+            else:
+                made[str(row)] = found
+    except KeyboardInterrupt:
+        print("interrupted: what was recorded is stored", file=sys.stderr)
+        return 130
+    finally:
+        recording.finish(made, lacking)
+    print(f"{len(made)} recorded, {len(lacking)} cannot be recorded here, {len(refused)} refused")
     print("".join(f"refused: {name}\n" for name in refused), end="")
     return 1 if refused else 0
 

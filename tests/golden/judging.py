@@ -16,22 +16,15 @@ from tests.golden.store import GOLDEN
 
 @dataclass(frozen=True)
 class Golden:
-    """A golden run, judged again. ``recorded``: the verdict that its table had when the run was recorded; ``held``:
-    what each check found then, by its name."""
+    """A golden run, judged again. ``held``: what each check found when it was recorded, by its name."""
 
     row: Row
-    recorded: str
     held: Mapping[str, bool | None]
     judgement: Judgement
 
     @property
     def differs(self) -> bool:
         return self.judgement.verdict != self.row.verdict
-
-    @property
-    def changed(self) -> bool:
-        """Whether its verdict has changed since it was recorded, even if the table has changed, too."""
-        return self.differs or self.recorded != self.row.verdict
 
     @property
     def moved(self) -> list[str]:
@@ -63,7 +56,7 @@ def judged(place: Path, wanted: Iterable[Row]) -> Iterator[Golden]:
 def _judged(folder: Path, row: Row, files: store.Files) -> Golden:
     store.write(files, folder)
     known = json.loads(files[GOLDEN])
-    return Golden(row, known["verdict"], known["checks"], judge(read(folder)))
+    return Golden(row, known["checks"], judge(read(folder)))
 
 
 def stale(place: Path, found: Iterable[Golden]) -> list[str]:

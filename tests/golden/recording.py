@@ -1,17 +1,13 @@
-"""Record golden runs: make each run, check that it has the verdict that was written down, and keep what it left.
-
-A run that is recorded waits in `WAITING` until all are, so that a recording which was ended goes on where it was.
-"""
+"""Record golden runs: make each run, check that it has the verdict that was written down, and keep what it left."""
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
@@ -33,7 +29,6 @@ from tests.support import retries
 from tests.support.script_runs import plain
 
 ROOT = Path(__file__).parents[2]
-WAITING = ROOT / "build" / "golden"
 
 # A file that is longer, such as a log, is refused: the archives are for ever in the repository's history.
 MOST_BYTES = 1 << 20
@@ -111,54 +106,38 @@ def kept(folder: Path, places: dict[str, str]) -> Iterator[tuple[str, bytes]]:
         yield str(path.relative_to(folder)), content
 
 
-def _record(name: str, waiting: Path) -> str:
-    """Record a row into a folder, in this process; return what is wrong, in lines, empty if nothing is."""
-    row = rows()[name]
+def _record(name: str) -> store.Files | str:
+    """Record a row, in this process; return its files, or what is wrong, in lines."""
     with tempfile.TemporaryDirectory(prefix="golden-") as place:
         try:
-            files = recorded(row, Path(place))
+            return recorded(rows()[name], Path(place))
         except Refused as error:
             return str(error)
-    scratch = waiting / row.source / f".{row.name}"
-    shutil.rmtree(scratch, ignore_errors=True)  # of a recording that was ended here
-    store.write(files, scratch)
-    scratch.rename(waiting / str(row))
-    return ""
 
 
-def record(wanted: Sequence[Row], workers: int) -> Iterator[tuple[Row, str]]:
-    """Record these rows, ``workers`` at a time; yield each with what is wrong. Rows that wait already are left out."""
-    names = [str(row) for row in wanted if not (WAITING / str(row)).exists()]
+def record(wanted: Sequence[Row], workers: int) -> Iterator[tuple[Row, store.Files | str]]:
+    """Record these rows, ``workers`` at a time; yield each with its files, or with what is wrong."""
     pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
     try:
-        running = {pool.submit(_record, name, WAITING): name for name in names}
+        running = {pool.submit(_record, str(row)): row for row in wanted}
         for done in as_completed(running):
-            yield rows()[running[done]], done.result()
+            yield running[done], done.result()
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def waiting() -> dict[str, dict[str, dict[str, bytes]]]:
-    """Return the files of the runs that wait, by table and name."""
-    found: dict[str, dict[str, dict[str, bytes]]] = {}
-    for row in rows().values():
-        if (place := WAITING / str(row)).exists():
-            files = {str(each.relative_to(place)): each.read_bytes() for each in place.rglob("*") if each.is_file()}
-            found.setdefault(row.source, {})[row.name] = files
-    return found
+def finish(new: Mapping[str, store.Files], lacking: Mapping[str, str]) -> None:
+    """Put new runs, by the names of their rows, into the archives, and take out those that are in no table.
 
-
-def finish(lacking: dict[str, str]) -> None:
-    """Move the runs that wait into the archives, and take out those that are in no table. ``lacking``: rows that this
-    machine cannot record. One that was recorded elsewhere stays as it is."""
-    stored, known = waiting(), rows()
-    names = set()
+    ``lacking``: rows that this machine cannot record. One that was recorded elsewhere stays as it is.
+    """
+    known, names = rows(), set[str]()
     for source in {row.source for row in known.values()}:
         before = store.unpacked(source)
-        runs = {n: f for n, f in {**before, **stored.get(source, {})}.items() if f"{source}/{n}" in known}
+        every = {**before, **{known[row].name: files for row, files in new.items() if known[row].source == source}}
+        runs = {name: files for name, files in every.items() if f"{source}/{name}" in known}
         if runs != before:
             store.pack(source, runs)
         names |= {f"{source}/{name}" for name in runs}
     reasons = {**store.missing(), **lacking}
     store.write_missing({name: why for name, why in reasons.items() if name in known and name not in names})
-    shutil.rmtree(WAITING, ignore_errors=True)
