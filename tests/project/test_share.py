@@ -30,22 +30,13 @@ def test_slow(n):
 def test_precious():
     pass
 """
-OF_TORCH = """
-def test_torch():
-    pass
-
-def test_slow_torch():
-    pass
-"""
 
 
 @pytest.fixture
 def chosen(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Chosen:
-    """Return a function that gives the names of the tests that a command line chooses of two files, one of torch's."""
+    """Return a function that gives the names of the tests that a command line chooses."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     pytester.makeconftest("pytest_plugins = ['tests.tiers.share']")
-    (pytester.path / "tests" / "torch").mkdir(parents=True)
-    (pytester.path / "tests" / "torch" / "test_torch.py").write_text(OF_TORCH)
     (pytester.path / "test_it.py").write_text(SUITE)
 
     def run(*arguments: str) -> list[str]:
@@ -61,19 +52,17 @@ def chosen(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Chosen
 class TestShare:
     @pytest.fixture(autouse=True)
     def _nothing_has_changed(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(share, "changed_since", lambda folder: folder != "tests/torch")
         monkeypatch.setattr(share, "changed", lambda: frozenset[str]())
         slow = {f"test_it.py::test_slow[{n}]": 0.5 if n < 30 else 5.0 for n in range(60)}
         times = {**slow, "test_it.py::test_precious": 1000.0, "test_it.py": 200.0}
-        torch = {"tests/torch/test_torch.py::test_slow_torch": 1.0}
-        monkeypatch.setattr(share, "recorded", lambda: {"test_it.py": times, "tests/torch/test_torch.py": torch})
+        monkeypatch.setattr(share, "recorded", lambda: {"test_it.py": times})
 
     def test_a_seed_chooses_one_of_those_that_are_alike_and_a_slow_test_more_rarely_the_longer_it_takes(
         self, chosen: Chosen
     ) -> None:
         found = {seed: chosen("--share", f"--share-seed={seed}") for seed in "abcdefgh"}
         for names in found.values():
-            assert {"plain", "precious", "torch"} <= set(names)
+            assert {"plain", "precious"} <= set(names)
             assert sorted(int(name[6:-1]) % 2 for name in names if name.startswith("alike")) == [0, 1]
         assert len({tuple(names) for names in found.values()}) > 4
         slow = [int(name[5:-1]) for names in found.values() for name in names if name.startswith("slow")]
@@ -82,7 +71,7 @@ class TestShare:
         assert chosen("--share", "--share-seed=a") == found["a"]
 
     def test_all_run_without_it_and_those_that_are_named_in_any_case(self, chosen: Chosen) -> None:
-        assert len(chosen()) == 74
+        assert len(chosen()) == 72
         assert chosen("--share", "--share-seed=a", "test_it.py::test_alike") == [f"alike[{n}]" for n in range(10)]
 
     def test_one_of_those_that_another_option_leaves_runs(self, chosen: Chosen) -> None:
@@ -90,14 +79,6 @@ class TestShare:
 
     def test_the_seed_is_the_commits_tree(self, chosen: Chosen) -> None:
         assert chosen("--share") == chosen("--share", f"--share-seed={tree() or 'no-tree'}")
-
-    def test_what_pins_torch_and_is_slow_runs_only_if_it_may_have_changed(
-        self, chosen: Chosen, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        seeds = [str(n) for n in range(20)]
-        assert not any("slow_torch" in chosen("--share", "--share-seed", seed, "tests") for seed in seeds)
-        monkeypatch.setattr(share, "changed_since", lambda folder: True)
-        assert any("slow_torch" in chosen("--share", "--share-seed", seed, "tests") for seed in seeds)
 
     def test_of_a_changed_file_the_shortest_run_besides(self, chosen: Chosen, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(share, "changed", lambda: frozenset({"test_it.py", "README.md"}))
@@ -107,12 +88,6 @@ class TestShare:
 
 
 class TestChanges:
-    def test_what_a_file_imports(self) -> None:
-        assert {"tests/mutants/gate.py", "tests/tiers/changes.py"} <= {
-            *imported("tests/mutants/__main__.py"),
-            *imported("tests/mutants/nearest.py"),
-        }
-
     def test_what_a_file_names(self) -> None:
         """By its own name, beside it, as a module, and as a program."""
         assert "tests/scripts/polite.py" in imported("tests/faults/test_crash_ways.py")
@@ -126,28 +101,6 @@ class TestChanges:
             assert distance(start, frozenset([file])) == steps
         assert distance(start, frozenset(["tests/mutants/nearest.py", "tests/tiers/changes.py"])) == 1
         assert distance(start, frozenset(["README.md"])) is None
-        assert distance(["tests/project/test_share.py"], frozenset(["faults/hook.py"]), "tests/") is None
-
-    @pytest.mark.parametrize(
-        ("differ", "version", "may"),
-        [
-            (None, "", True),
-            (frozenset(), "", False),
-            (frozenset(), "2.0.0", True),
-            (frozenset({"tests/torch/test_futures.py"}), "", True),
-            (frozenset({"tests/support/roles_futures.py"}), "", True),
-            (frozenset({"tests/torch/slow_engine.c"}), "", True),
-            (frozenset({"conftest.py"}), "", True),
-            (frozenset({"faults/hook.py", "README.md"}), "", False),
-        ],
-    )
-    def test_a_folder_of_tests_has_changed_with_what_they_consist_of(
-        self, differ: frozenset[str] | None, version: str, may: bool, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        known = {"commit": "c", **changes.versions(), **({"torch": version} if version else {})}
-        monkeypatch.setattr(changes, "passed", lambda: known)
-        monkeypatch.setattr(changes, "changed", lambda: differ)
-        assert changes.changed_since("tests/torch") is may
 
     def test_what_differs_from_a_commit_is_what_git_says(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(changes, "ROOT", tmp_path)

@@ -85,10 +85,14 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
+def run(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    return project.runpytest_subprocess("-p", "no:cacheprovider", *arguments, timeout=60)
+
+
 @pytest.mark.long
 class TestWorkers:
     def test_each_takes_whole_parts_and_what_fails_is_told(self, project: pytest.Pytester) -> None:
-        result = project.runpytest_subprocess("-n2", "-rA", "-p", "no:cacheprovider", timeout=60)
+        result = run(project, "-n2", "-rA")
         result.assert_outcomes(passed=26, failed=1)
         result.stdout.fnmatch_lines("FAILED tests/test_b.py::test_it[[]8[]]*")
         said = [line.split() for line in result.stdout.lines if line.startswith("in ")]
@@ -98,45 +102,32 @@ class TestWorkers:
         assert len(workers["a"] + workers["b"] + workers["long"]) == 2
 
     def test_what_takes_longest_comes_first(self, project: pytest.Pytester) -> None:
-        result = project.runpytest_subprocess("-n1", "-rA", "-p", "no:cacheprovider", timeout=60)
-        said = [line.split()[1] for line in result.stdout.lines if line.startswith("in ")]
+        said = [line.split()[1] for line in run(project, "-n1", "-rA").stdout.lines if line.startswith("in ")]
         assert list(dict.fromkeys(said)) == ["b", "long", "a"]
+
+    @pytest.mark.parametrize("chosen", [("-k", "test_a and 3"), ("tests/test_a.py::test_it[3]",)])
+    def test_an_option_or_a_name_chooses_among_the_tests(
+        self, project: pytest.Pytester, chosen: tuple[str, ...]
+    ) -> None:
+        run(project, "-n2", *chosen).assert_outcomes(passed=1)
 
     def test_a_worker_imports_only_the_files_of_its_parts(self, project: pytest.Pytester) -> None:
         for name in ("a", "b"):
             path = project.path / "tests" / f"test_{name}.py"
-            path.write_text(
-                path.read_text() + f"\nprint('imported', {name!r}, file=open(f'{name}-{{os.getpid()}}', 'w'))\n"
-            )
-        project.runpytest_subprocess("-n2", "-p", "no:cacheprovider", "tests", timeout=60)
+            path.write_text(path.read_text() + f"\nopen(f'{name}-{{os.getpid()}}', 'w').close()\n")
+        run(project, "-n2", "tests")
         assert sorted(path.name.partition("-")[0] for path in project.path.glob("[ab]-*")) == ["a", "b"]
 
     def test_a_file_that_cannot_be_imported_is_an_error(self, project: pytest.Pytester) -> None:
         (project.path / "tests" / "test_broken.py").write_text("import no_such_module\n")
-        result = project.runpytest_subprocess("-n2", "-p", "no:cacheprovider", timeout=60)
+        result = run(project, "-n2")
         result.assert_outcomes(passed=26, failed=1, errors=1)
         result.stdout.fnmatch_lines("*No module named 'no_such_module'")
-
-    def test_marks_choose_among_the_tests(self, project: pytest.Pytester) -> None:
-        (project.path / "tests" / "test_marked.py").write_text(
-            "import pytest\n\n@pytest.mark.skipif(False, reason='')\ndef test_1():\n    pass\n\n"
-            "def test_2():\n    pass\n"
-        )
-        result = project.runpytest_subprocess(
-            "-n2", "-p", "no:cacheprovider", "-m", "not skipif", "tests/test_marked.py", timeout=60
-        )
-        result.assert_outcomes(passed=1)
-
-    def test_a_choice_among_all_tests_is_made_by_pytest_itself(self, project: pytest.Pytester) -> None:
-        result = project.runpytest_subprocess(
-            "-n2", "-p", "no:cacheprovider", "tests/test_a.py::test_it[3]", timeout=60
-        )
-        result.assert_outcomes(passed=1)
 
     def test_the_recorded_seconds_are_the_tests_own(self, project: pytest.Pytester) -> None:
         slow = "import time\ndef test_slow():\n    time.sleep(1.2)\n"
         (project.path / "tests" / "test_slow.py").write_text(slow)
-        project.runpytest_subprocess("-n2", "-p", "no:cacheprovider", "--record-seconds", timeout=60)
+        run(project, "-n2", "--record-seconds")
         (line,) = (project.path / "tests/tiers/seconds.txt").read_text().splitlines()
         seconds, _, test = line.partition(" ")
         assert test == "tests/test_slow.py::test_slow"

@@ -7,31 +7,22 @@ from __future__ import annotations
 
 import ast
 import json
-import platform
 import re
 import subprocess
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 NIGHTLY = Path(__file__).with_name("nightly.json")
-# What torch's own behaviour depends on, besides the files that test it.
-VERSIONS = ("python", "torch")
 # What every test depends on, without importing it.
 OF_ALL = frozenset({"conftest.py", "faults/pytest_plugin.py", "pyproject.toml", "constraints.txt"})
 
 
-def versions() -> dict[str, str]:
-    """Return the versions here of what is named in `VERSIONS`."""
-    return {"python": platform.python_version(), "torch": version("torch").partition("+")[0]}
-
-
 @cache
 def passed() -> dict[str, str]:
-    """Return what nightly.json says: ``commit`` and `versions`; empty if nothing has passed yet."""
+    """Return what nightly.json says: its ``commit``; empty if nothing has passed yet."""
     found: dict[str, str] = json.loads(NIGHTLY.read_text()) if NIGHTLY.exists() else {}
     return found
 
@@ -110,25 +101,13 @@ def _by_name() -> dict[str, frozenset[str]]:
     return {name: frozenset(paths) for name, paths in found.items()}
 
 
-def distance(files: Sequence[str], to: frozenset[str], within: str = "") -> int | None:
-    """Count the steps (`imported`) from one of ``files`` to the nearest file in ``to``; None if none leads there.
-
-    ``within``: steps out of this folder are not followed.
-    """
+def distance(files: Sequence[str], to: frozenset[str]) -> int | None:
+    """Count the steps (`imported`) from one of ``files`` to the nearest file in ``to``; None if none leads there."""
     seen, level, steps = set[str](), {file for file in files if (ROOT / file).is_file()}, 0
     while level:
         if not level.isdisjoint(to):
             return steps
         seen |= level
         further = {each for file in level if file.endswith(".py") for each in imported(file)}
-        level, steps = {file for file in further - seen if file.startswith(within)}, steps + 1
+        level, steps = further - seen, steps + 1
     return None
-
-
-def changed_since(folder: str) -> bool:
-    """Whether Python, torch, or what the tests in ``folder`` consist of has changed since all passed, or may have."""
-    differ = changed()
-    if differ is None or differ & OF_ALL or {name: passed().get(name) for name in VERSIONS} != versions():
-        return True
-    files = [str(path.relative_to(ROOT)) for path in (ROOT / folder).rglob("*.py")]
-    return any(file.startswith(f"{folder}/") for file in differ) or distance(files, differ, "tests/") is not None

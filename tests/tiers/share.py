@@ -4,8 +4,7 @@ The commit's tree chooses, so one commit always runs the same tests, and the nex
 
 - Tests that take less than half a second, by seconds.txt, all run, and so do those that are marked as `always`.
 - Of the tests of a file that `one_of` gives the same key, one runs.
-- Any other test runs in one of five commits, or of four times as many as its seconds. But of torch and of the published
-  listings, which others have made, these tests run only where Python, torch or the tests have changed since all passed.
+- Any other test runs in one of five commits, or of four times as many as its seconds.
 - Of the files of tests that have changed since all passed, the shortest tests run besides, `EDITED` seconds of them.
 
 A test that the command line names by its node id runs in any case.
@@ -19,13 +18,11 @@ from itertools import accumulate
 
 import pytest
 
-from tests.tiers.changes import changed, changed_since, tree
+from tests.tiers.changes import changed, tree
 from tests.tiers.spread import recorded
 
-PINNING = ("tests/torch", "tests/errata")
 # Some half a minute of a run with four workers.
 EDITED = 100.0
-_LEFT_OUT = pytest.StashKey[tuple[str, ...]]()
 
 
 def one_of(*key: object) -> pytest.MarkDecorator:
@@ -43,16 +40,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "one_of(key): of the tests of this file with this key, --share runs one")
     config.addinivalue_line("markers", "always: --share runs it, however long it takes")
     config.option.share_seed = config.option.share_seed or tree() or "no-tree"
-    if config.option.share:
-        config.stash[_LEFT_OUT] = tuple(f"{folder}/" for folder in PINNING if not changed_since(folder))
 
 
-def drawn(seed: str, test: str, left_out: tuple[str, ...] = ()) -> bool:
+def drawn(seed: str, test: str) -> bool:
     """Whether it is a test's turn. The longer a test takes, the rarer it is: most cost a commit half a second."""
     seconds = recorded().get(test.partition("::")[0], {}).get(test, 0.0)
-    if not seconds:
-        return True
-    return not test.startswith(left_out) and _number(f"{seed} {test}") % max(5, round(4 * seconds)) == 0
+    return not seconds or _number(f"{seed} {test}") % max(5, round(4 * seconds)) == 0
 
 
 def edited() -> frozenset[str]:
@@ -72,10 +65,7 @@ def _number(text: str) -> int:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    if not config.option.share:
-        return []
-    out = "".join(f", without slow tests in {each}: unchanged since all passed" for each in config.stash[_LEFT_OUT])
-    return [f"share: {config.option.share_seed}{out}"]
+    return [f"share: {config.option.share_seed}"] if config.option.share else []
 
 
 @pytest.hookimpl(trylast=True)  # after -m, -k and --deselect, so that one of those that are left runs
@@ -90,7 +80,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             chosen.add(item)
         elif mark := item.get_closest_marker("one_of"):
             alike[f"{item.nodeid.partition('::')[0]} {mark.args[0]}"].append(item)
-        elif drawn(seed, item.nodeid, config.stash[_LEFT_OUT]):
+        elif drawn(seed, item.nodeid):
             chosen.add(item)
     chosen |= {group[_number(f"{seed} {key}") % len(group)] for key, group in alike.items()}
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
