@@ -6,9 +6,9 @@ is in both: tests/formulas/ has every quantity of the trace from its formula alo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import reference.pipeline
 import tests.formulas.pipeline
 from reference import load
-
-few = settings(max_examples=max(1, settings().max_examples * 12 // 100))  # of 100 that a profile asks for
+from reference.trace import Case
+from tests.properties.cases import EXACT, NATURAL
+from tests.properties.properties import examples
 
 MKLDNN: bool = torch._C._get_mkldnn_enabled()
 
@@ -54,6 +54,7 @@ TABLE: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "others": {**_EPISODES, "observers": 3, "gamma": 0.5, "lr": 0.1, "dropout": 0.2, "dtype": "float64", "seed": 9},
         "ends": {**_EPISODES, "steps": 3, "record": "ends", "dropout": 0.0},
         "one-step": {"steps": 2, "n_steps": 1},
+        "root": {"steps": 2, "observers": 1, "n_steps": 17, "gamma": 0.1875, "dtype": "float32", "lr": 0.0},
         "car": {**_CAR, "gamma": 0.95},
         "many": _MANY,
         "crowd": _CROWD,
@@ -153,66 +154,39 @@ def test_a_twin_computes_the_formula_of_a_pole_that_stands(tutorial: str) -> Non
     assert got[f"{numbers['steps'] - 1:04d}/reward/episode"] == 500
 
 
-_SEED = st.integers(0, 2**63 - 1)
-_DTYPE = st.sampled_from(("float32", "float64"))
-_RECORD = st.sampled_from(("every", "ends"))
-_ANY = {"seed": _SEED, "dtype": _DTYPE, "record": _RECORD, "steps": st.integers(1, 3)}
-_LR = st.floats(0, 1)
+_ANY = {"seed": st.integers(0, 2**63 - 1), "record": st.sampled_from(("every", "ends"))}
+_NATURAL = {**_ANY, "dtype": st.sampled_from(("float32", "float64"))}
+# More steps than most starts of a pole last.
+_AGENTS = {
+    "n_steps": st.integers(1, 30),
+    "gamma": st.floats(0, 1),
+    "lr": st.floats(0, 0.1),
+    "dropout": st.floats(0, 0.99),
+}
 
 
-@st.composite
-def _episodes(draw: st.DrawFn, /, **more: st.SearchStrategy[Any]) -> dict[str, Any]:
-    """At most 60 steps in all, more than most starts of a pole last."""
-    observers = draw(st.integers(1, 3))
-    sizes = {"observers": st.just(observers), "n_steps": st.integers(1, 60 // observers)}
-    rates = {"gamma": st.floats(0, 1), "lr": st.floats(0, 0.1), "dropout": st.floats(0, 0.99)}
-    return draw(st.fixed_dictionaries({**_ANY, **sizes, **rates, **more}))
+def computes_the_formula(cases: st.SearchStrategy[Case]) -> Callable[..., None]:
+    """Return the property that each of these cases has the trace of its formula."""
+
+    @examples(12, case=cases)
+    def test(case: Case) -> None:
+        compare(case.tutorial(), asdict(case))
+
+    return test
 
 
-_EXACT = {"arithmetic": "exact", "dtype": "float64", "depth": 1}
+def small(tutorial: str, **more: st.SearchStrategy[Any]) -> st.SearchStrategy[Case]:
+    return st.builds(replace, NATURAL[tutorial], **_NATURAL, **more)
 
 
-@st.composite
-def _halves(draw: st.DrawFn) -> dict[str, Any]:
-    """An mlp, natural or so small that it is exact."""
-    batch = draw(st.integers(1, 6))
-    sizes = {name: st.integers(1, 3) for name in ("image_w", "image_h", "depth", "width")}
-    sizes |= {"num_classes": st.integers(2, 4), "num_split": st.integers(1, batch)}
-    numbers = {"model": "mlp", "batch_size": batch, **draw(st.fixed_dictionaries({**_ANY, **sizes, "lr": _LR}))}
-    if draw(st.booleans()):
-        numbers |= {**_EXACT, "lr": draw(st.sampled_from((1.0, 0.5, 0.125))), "steps": draw(st.integers(1, 2))}
-    return numbers
-
-
-_SIZES = {name: st.integers(1, 4) for name in ("batches", "sequence", "batch_size", "ninp", "nhid", "nlayers")}
-_TEXTS = {"text": st.sampled_from(("", SHORT)), "dropout": st.floats(0, 1), "lr": _LR}
-
-
-@few
-@given(_episodes())
-@example(
-    {"seed": 0, "steps": 2, "observers": 1, "n_steps": 17, "gamma": 0.1875, "dtype": "float32", "lr": 0.0}
-)  # a root
-def test_reinforce_computes_the_formula_whatever_the_case(numbers: dict[str, Any]) -> None:
-    compare("reinforce", numbers)
-
-
-@few
-@given(_episodes(batch=st.booleans()))
-def test_batch_reinforce_computes_the_formula_whatever_the_case(numbers: dict[str, Any]) -> None:
-    compare("batch_reinforce", numbers)
-
-
-@few
-@given(st.fixed_dictionaries({**_ANY, **_SIZES, **_TEXTS}))
-def test_rnn_computes_the_formula_whatever_the_case(numbers: dict[str, Any]) -> None:
-    compare("rnn", numbers)
-
-
-@few
-@given(_halves())
-def test_pipeline_computes_the_formula_whatever_the_case(numbers: dict[str, Any]) -> None:
-    compare("pipeline", numbers)
+test_reinforce_whatever_the_case = computes_the_formula(small("reinforce", **_AGENTS))
+test_batch_reinforce_whatever_the_case = computes_the_formula(small("batch_reinforce", **_AGENTS))
+test_rnn_whatever_the_case = computes_the_formula(
+    small("rnn", text=st.sampled_from(("", SHORT)), dropout=st.floats(0, 1), lr=st.floats(0, 1))
+)
+test_pipeline_whatever_the_case = computes_the_formula(
+    small("pipeline") | st.builds(replace, EXACT["pipeline"], **_ANY)
+)
 
 
 def test_rnn_numbers_bytes_of_every_kind(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from importlib import import_module
 from typing import Any
@@ -28,7 +28,7 @@ from reference.training.placement import partition, shards
 from tests.formulas import batch_parameter_server as batch_formula
 from tests.formulas.common import Tensors
 from tests.formulas.sharded_parameter_server import owners
-from tests.properties.cases import EXACT
+from tests.properties.cases import EXACT, NATURAL
 from tests.properties.properties import examples
 
 
@@ -176,98 +176,40 @@ def test_resnet50_is_trained_by_the_formula() -> None:
     assert_formula(batch_parameter_server.Case(trainers=2, steps=2, batch_size=2, image_w=32, image_h=32))
 
 
-def _cases(kind: type[Case], **fields: Any) -> st.SearchStrategy[Case]:
-    """Generate cases of ``kind``: the fields that every case has, and these."""
-    of_all = {"seed": st.integers(0, 2**63 - 1), "steps": st.integers(1, 3), "record": _RECORD}
-    return st.builds(kind, **{**of_all, **fields})
+# The fields that every case has, and those of one that is trained in natural numbers.
+_ANY = {"seed": st.integers(0, 2**63 - 1), "record": st.sampled_from(("every", "ends"))}
+_TRAINED = {**_ANY, "dtype": st.sampled_from(("float32", "float64")), "lr": st.floats(0, 0.25)}
 
 
-_RECORD, _DTYPE = st.sampled_from(("every", "ends")), st.sampled_from(("float32", "float64"))
-_TRAINED = {"dtype": _DTYPE, "lr": st.floats(0, 0.25)}
-_ROUNDS = {
-    **_TRAINED,
-    "trainers": st.integers(1, 5),
-    "model": st.sampled_from(("mlp", "convnet")),
-    "batch_size": st.integers(2, 4),
-    "image_w": st.integers(4, 6),
-    "image_h": st.integers(4, 6),
-    "num_classes": st.integers(2, 5),
-    "momentum": st.floats(0, 1),
-}
+def computes_the_formula(count: int, cases: st.SearchStrategy[Case]) -> Callable[..., None]:
+    """Return the property, with ``count`` examples, that each of these cases has the trace of its formula."""
+
+    @examples(count, case=cases)
+    def test(case: Case) -> None:
+        assert_formula(case)
+
+    return test
 
 
-@examples(10, case=_cases(rpc_basics.Case, size=st.integers(1, 20)))
-def test_rpc_basics_computes_the_formula_whatever_the_case(case: Case) -> None:
-    assert_formula(case)
+def small(tutorial: str) -> st.SearchStrategy[Case]:
+    return st.builds(replace, NATURAL[tutorial], **_TRAINED) | st.builds(replace, EXACT[tutorial], **_ANY)
 
 
-@examples(5, case=_cases(rref_dataflow.Case, side=st.integers(128, 140)))
-def test_rref_dataflow_computes_the_formula_whatever_the_case(case: Case) -> None:
-    assert_formula(case)
-
-
-@examples(
+test_dist_autograd_whatever_the_case = computes_the_formula(
     40,
-    case=_cases(dist_autograd.Case, side=st.integers(1, 6), contexts=st.integers(1, 4), **_TRAINED)
-    | EXACT["dist_autograd"],
-)
-def test_dist_autograd_computes_the_formula_whatever_the_case(case: Case) -> None:
-    assert_formula(case)
-
-
-@examples(
-    60,
-    case=_cases(
-        parameter_server.Case,
-        workers=st.integers(1, 4),
-        batch_size=st.integers(1, 5),
-        inputs=st.integers(1, 10),
-        outputs=st.integers(1, 3),
-        staleness=st.integers(0, 1),
+    st.builds(
+        dist_autograd.Case,
+        steps=st.integers(1, 3),
+        side=st.integers(1, 6),
+        contexts=st.integers(1, 4),
         **_TRAINED,
     )
-    | EXACT["parameter_server"],
+    | st.builds(replace, EXACT["dist_autograd"], **_ANY),
 )
-def test_parameter_server_computes_the_formula_whatever_the_case(case: Case) -> None:
-    assert_formula(case)
-
-
-@examples(
-    60,
-    case=_cases(batch_parameter_server.Case, accumulation=st.sampled_from(("rank", "arrival")), **_ROUNDS)
-    | EXACT["batch_parameter_server"],
-)
-def test_batch_parameter_server_computes_the_formula_whatever_the_case(case: Case) -> None:
-    assert_formula(case)
-
-
-@examples(
-    20,
-    case=_cases(sharded_parameter_server.Case, servers=st.integers(1, 4), **_ROUNDS)
-    | EXACT["sharded_parameter_server"],
-)
-def test_sharded_parameter_server_computes_the_formula_whatever_the_case(case: Case) -> None:
-    assert_formula(case)
-
-
-@examples(
-    60,
-    case=_cases(
-        hybrid_ddp.Case,
-        trainers=st.integers(1, 5),
-        rows=st.integers(1, 9),
-        dim=st.integers(1, 4),
-        hidden=st.integers(1, 4),
-        num_classes=st.integers(2, 5),
-        batch_size=st.integers(1, 4),
-        bag=st.integers(1, 5),
-        accumulation=st.sampled_from(("rank", "allreduce")),
-        **_TRAINED,
-    )
-    | EXACT["hybrid_ddp"],
-)
-def test_hybrid_ddp_computes_the_formula_whatever_the_case(case: Case) -> None:
-    assert_formula(case)
+test_parameter_server_whatever_the_case = computes_the_formula(60, small("parameter_server"))
+test_batch_parameter_server_whatever_the_case = computes_the_formula(60, small("batch_parameter_server"))
+test_sharded_parameter_server_whatever_the_case = computes_the_formula(20, small("sharded_parameter_server"))
+test_hybrid_ddp_whatever_the_case = computes_the_formula(60, small("hybrid_ddp"))
 
 
 @examples(50, data=st.data(), servers=st.integers(1, 12))
