@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -27,15 +26,12 @@ def lines(page: Path) -> Iterator[str]:
 
 @cache
 def anchors(page: Path) -> set[str]:
-    """Return the names that hosts of Markdown give to a page's headings: a later one of the same text has a number."""
-    found: Counter[str] = Counter()
+    """Return the names that hosts of Markdown give to a page's headings."""
     names = set()
     for line in lines(page):
         if heading := re.match(r"#{1,6} (.*)", line):
             text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading[1])
-            name = re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
-            names.add(f"{name}-{found[name]}" if found[name] else name)
-            found[name] += 1
+            names.add(re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-"))
     return names
 
 
@@ -71,12 +67,6 @@ def test_the_tests_that_pages_name_exist() -> None:
     named.discard(("pytest.md", "test_shop.py"))  # of the page's own example
     assert len(named) > 60
     assert sorted(each for each in named if not is_there(each[1])) == []
-
-
-def test_a_heading_that_comes_twice_has_a_number(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("# A run's `folder`\n\n```\n# no heading\n```\n\n## Twice\n\n## Twice\n")
-    assert anchors(page) == {"a-runs-folder", "twice", "twice-1"}
 
 
 def test_the_files_on_the_walks_of_the_design_exist() -> None:

@@ -24,11 +24,14 @@ def target(play: Any, folder: Path) -> Target:
     return Target("shop", partial(nemesis.run_once, plays.subject(play), deadline=30.0), folder, foreign=False)
 
 
-def test_what_cannot_fire_is_dropped(tmp_path: Path) -> None:
-    plan = Plan.parse(f"Raise {PAY} nth=2 side=request; Raise {PAY} nth=3 side=request")
-    found = judged(target(plays.careful, tmp_path), plan, tmp_path / "run")
+@pytest.mark.parametrize(
+    "dropped", [f"Raise {PAY} nth=3 side=request", "Drop message=RREF_USER_DELETE role=till times=1"]
+)
+def test_what_cannot_fire_or_shows_in_no_call_is_dropped(dropped: str, tmp_path: Path) -> None:
+    kept = Plan.parse(f"Raise {PAY} nth=2 side=request")
+    found = judged(target(plays.careful, tmp_path), Plan.parse(f"{dropped}; {kept}"), tmp_path / "run")
     assert found is not None
-    assert found.plan == Plan.parse(f"Raise {PAY} nth=2 side=request")
+    assert found.plan == kept
     assert found.judgement.verdict == "failed loudly"
     assert found.wrong == ""
 
@@ -36,14 +39,6 @@ def test_what_cannot_fire_is_dropped(tmp_path: Path) -> None:
 def test_a_plan_of_which_nothing_fires_shows_nothing(tmp_path: Path) -> None:
     plan = Plan.parse(f"Raise {PAY} nth=9 side=request")
     assert judged(target(plays.careful, tmp_path), plan, tmp_path / "run") is None
-
-
-def test_a_message_that_no_call_shows_is_dropped(tmp_path: Path) -> None:
-    plan = Plan.parse(f"Drop message=RREF_USER_DELETE role=till times=1; Raise {PAY} nth=2 side=request")
-    found = judged(target(plays.careful, tmp_path), plan, tmp_path / "run")
-    assert found is not None
-    assert found.plan == Plan.parse(f"Raise {PAY} nth=2 side=request")
-    assert found.wrong == ""
 
 
 def test_a_silent_error_is_found_and_shrunk(tmp_path: Path) -> None:
