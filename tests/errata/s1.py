@@ -112,9 +112,9 @@ def two_updates_without_a_lock() -> dict[str, float]:
         clear()
         step()
 
-    server.optimizer.step = step_when_the_second_has_cleared  # type: ignore[method-assign]
+    server.optimizer.step = step_when_the_second_has_cleared  # type: ignore[method-assign, assignment]
     server.apply_gradients(ones())
-    server.optimizer.zero_grad = lambda *_: None  # type: ignore[method-assign, assignment]
+    server.optimizer.zero_grad = lambda *_: None  # type: ignore[method-assign]
     server.optimizer.step = step  # type: ignore[method-assign]
     server.apply_gradients(ones())
     for _ in range(2):

@@ -246,7 +246,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_changed_file_of_a_copy_is_compiled_again(project: Path, tmp_path: Path) -> None:
     """Even if its size and time stay the same. The copies share each file until it is written."""
     with copied(project, tmp_path) as original:
-        compiled = Path(py_compile.compile(str(original / "sums.py"), doraise=True))
+        compiled = Path(py_compile.compile(str(original / "sums.py"), doraise=True) or "")
         with copied_again(original) as place:
             own = place / compiled.relative_to(original)
             assert own.samefile(compiled)

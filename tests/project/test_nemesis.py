@@ -14,7 +14,8 @@ from tests import nemesis
 from tests.nemesis import KINDS, Target, hunt, judged, shrunk
 from tests.support import roles_subjects as plays
 
-pytestmark = pytest.mark.long
+# A till waits for a second, of which the import of torch must use up nothing.
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("forkserver")]
 
 PAY = f"site={plays.PAY} role=till"
 
@@ -29,7 +30,7 @@ def target(play: Any, folder: Path) -> Target:
 )
 def test_what_cannot_fire_or_shows_in_no_call_is_dropped(dropped: str, tmp_path: Path) -> None:
     kept = Plan.parse(f"Raise {PAY} nth=2 side=request")
-    found = judged(target(plays.careful, tmp_path), Plan.parse(f"{dropped}; {kept}"), tmp_path / "run")
+    found = judged(target(plays.careful, tmp_path), Plan.parse(f"{kept}; {dropped}"), tmp_path / "run")
     assert found is not None
     assert found.plan == kept
     assert found.judgement.verdict == "failed loudly"
