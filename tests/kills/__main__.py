@@ -1,9 +1,10 @@
 """Try bugs against the tests that reach them, and ask what the results say. Needs a record: tests.coverage run.
 
-    python -m tests.kills planted  the planted bugs, against all tests that reach them, not only to the first failure
-    python -m tests.kills sample   bugs that operators make, drawn at random, each until a test notices it
-    python -m tests.kills score    each room's share of the sample that was noticed, and the survivors
-    python -m tests.kills spare    the tests that could go without losing a kill or a covered line
+    python -m tests.kills planted    the planted bugs, against all tests that reach them, not only to the first failure
+    python -m tests.kills sample     bugs that operators make, drawn at random, each until a test notices it
+    python -m tests.kills score      each room's share of the sample that was noticed, and the survivors
+    python -m tests.kills spare      the tests that could go without losing a kill or a covered line
+    python -m tests.kills unguarded  lines of which every bug that was tried has survived
 
 The results are lines of JSON in .kills/results.jsonl. A command goes on where it was stopped, on the same sources;
 with --again it tries once more what has survived, for instance against new tests, which the record must have.
@@ -25,7 +26,7 @@ from tests.coverage.probes import Probes, sources
 from tests.coverage.record import Record
 from tests.kills.operators import Drawn, drawn
 from tests.kills.reaching import nearest, seconds_of
-from tests.kills.results import Tried, add, load, score, spare
+from tests.kills.results import Tried, add, load, score, spare, unguarded
 from tests.mutants.catalog import MUTANTS
 from tests.mutants.gate import WORKERS, Unhealthy, trials
 from tests.mutants.mutant import Bug
@@ -113,11 +114,17 @@ def print_spare(results: Sequence[Tried], record: Record, seconds: dict[str, flo
     print(f"{len(found)} of {len(record.tests)} tests, {sum(seconds[test] for test in found):.0f} s")
 
 
+def print_unguarded(results: Sequence[Tried]) -> None:
+    """Print the lines, by file."""
+    for file, lines in unguarded(results).items():
+        print(f"{file}: {', '.join(map(str, lines))}")
+
+
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         "python -m tests.kills", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=("planted", "sample", "score", "spare"))
+    parser.add_argument("command", choices=("planted", "sample", "score", "spare", "unguarded"))
     parser.add_argument("--count", type=int, default=COUNT, metavar="N", help=f"bugs of the sample (default: {COUNT})")
     parser.add_argument("--seed", type=int, default=SEED, metavar="N", help=f"of the sample (default: {SEED})")
     parser.add_argument("--seconds", type=float, default=math.inf, metavar="N", help="begin no trial later")
@@ -145,8 +152,10 @@ def main(arguments: Sequence[str]) -> int:
     results = load(RESULTS, record.digest)
     if options.command == "score":
         print_score(results)
-    else:
+    elif options.command == "spare":
         print_spare(results, record, seconds)
+    else:
+        print_unguarded(results)
     return 0
 
 

@@ -90,3 +90,16 @@ def spare(results: Sequence[Tried], record: Record, seconds: Mapping[str, float]
             for killers in of_test[test]:
                 killers.discard(test)
             yield test
+
+
+def unguarded(results: Iterable[Tried]) -> dict[str, list[int]]:
+    """Return by file the lines of which every bug that was tried has survived."""
+    noticed: defaultdict[tuple[str, int], bool] = defaultdict(bool)
+    for each in results:
+        for place in each.places:
+            noticed[place] |= each.noticed
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for (file, line), shown in sorted(noticed.items()):
+        if not shown:
+            found[file].append(line)
+    return dict(found)

@@ -15,7 +15,7 @@ from tests.kills import __main__ as command
 from tests.kills import reaching
 from tests.kills.operators import bugs_of, drawn
 from tests.kills.reaching import nearest, seconds_of
-from tests.kills.results import Tried, add, load, score, spare
+from tests.kills.results import Tried, add, load, score, spare, unguarded
 from tests.mutants import gate
 
 # Each piece of a program, and what the operators make of it.
@@ -58,6 +58,14 @@ def test_each_operator_makes_its_change(text: str, changed: set[str]) -> None:
     assert all(any(each in whole for whole in found) for each in changed)
 
 
+def test_a_bug_is_named_by_its_place() -> None:
+    (bug,) = bugs_of("a.py", "\n\nx = é < b\n")
+    assert bug.name == "a.py:3:8 comparison"
+    assert bug.line == 3
+    assert bug.old == "<"
+    assert bug.new == "<="
+
+
 def test_the_seed_decides_what_is_drawn(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("".join(f"x{number} = a < {number}\n" for number in range(50)))
     names = [[each.name for each in drawn(tmp_path, ["a.py"], 10, seed)] for seed in (1, 1, 2)]
@@ -97,8 +105,8 @@ def test_the_shortest_tests_of_a_statement_come_first_and_more_of_near_files(mon
     assert named(record([[0, 0, 0]], "a.py"), [("a.py", 3)]) == (far,), "nothing of it is measured"
 
 
-def tried(name: str, verdict: str, *failed: str, room: str = "reference/rpc") -> Tried:
-    return Tried("sources", "drawn", name, "a change", ((f"{room}/a.py", 1),), verdict, failed, (), 1.0)
+def tried(name: str, verdict: str, *failed: str, line: int = 1, room: str = "reference/rpc") -> Tried:
+    return Tried("sources", "drawn", name, "a change", ((f"{room}/a.py", line),), verdict, failed, (), 1.0)
 
 
 def test_results_are_read_again_but_those_of_other_sources(tmp_path: Path) -> None:
@@ -134,6 +142,16 @@ def test_a_test_is_spare_if_others_show_all_that_it_shows() -> None:
     assert list(spare([tried("a", "killed", long, short)], record(both), seconds)) == [long]
     assert list(spare([tried("a", "killed", long)], record(both), seconds)) == [short]
     assert list(spare([], record([[1, 1, 0], [0, 1, 1], [1, 1, 1], [1, 1, 1]]), seconds)) == [long, short, only]
+
+
+def test_a_line_is_unguarded_if_every_bug_of_it_survived() -> None:
+    results = [
+        tried("a", "survived", line=1),
+        tried("b", "killed", "t", line=1),
+        tried("c", "survived", line=2),
+        tried("d", "unreached", line=3),
+    ]
+    assert unguarded(results) == {"reference/rpc/a.py": [2, 3]}
 
 
 SOURCE = """
@@ -187,6 +205,8 @@ def test_a_sample_is_tried_once_and_told(
     said = capsys.readouterr().out
     assert "shop/sums.py:3: survived: arithmetic: + -> -\n" in said
     assert said.splitlines()[-1].split() == ["all", "1", "of", "5", "20.0", "%"]
+    assert command.main(["unguarded"]) == 0
+    assert capsys.readouterr().out == "shop/sums.py: 7\n"
     (tmp_path / "shop/sums.py").write_text(SOURCE.replace("2", "4"))
     with pytest.raises(SystemExit):
         command.main(["score"])
