@@ -52,62 +52,44 @@ def cells() -> Iterator[Cell]:
         yield Cell(tutorial, "mixed", kind, plan, expected)
 
 
-def _both(tutorial: str, first: str, second: str, **replaced: str) -> str:
-    """Join two cells' plans; ``replaced``: fields of the second plan that differ from its cell's."""
-    words = [
-        next((f"{name}={value}" for name, value in replaced.items() if word.startswith(f"{name}=")), word)
-        for word in plan_of(tutorial, second).split()
-    ]
-    return f"{plan_of(tutorial, first)}; {' '.join(words)}"
+def _both(
+    tutorial: str, first: str, second: str, expected: Expected, of: str = "", **replaced: str
+) -> tuple[str, str, str, Expected]:
+    """Join two cells' plans. ``replaced``: fields of the second one that differ from its cell's."""
+    fields = dict(word.partition("=")[::2] for word in plan_of(tutorial, second).split()) | replaced
+    words = [name + f"={value}" * bool(value) for name, value in fields.items()]
+    plan = f"{plan_of(tutorial, first)}; {' '.join(words)}"
+    return tutorial, f"{first} + {second}{of}", plan, expected
 
 
+_BATCH, _FINE = "batch_parameter_server", Expected(EQUAL, timeout=PATIENT)
 _NEXT_ROUND = (
     "a report does not say for which round it is: the second execution of a round's last one counts for the next"
 )
+_INVENTED = f"{AS_PUBLISHED}: the agent learns from a step that no observer has made"
 
 # Tutorial, mixture, plan, expected verdict.
 MIXED: tuple[tuple[str, str, str, Expected], ...] = (
+    _both(_BATCH, "Duplicate", "Delay reply", _FINE, role="trainer2"),
     (
-        "batch_parameter_server",
-        "Duplicate + Delay reply",
-        _both("batch_parameter_server", "Duplicate", "Delay reply", role="trainer2"),
-        Expected(EQUAL, timeout=PATIENT),
-    ),
-    (
-        "batch_parameter_server",
+        _BATCH,
         "Order + Duplicate",
-        _both("batch_parameter_server", "Order", "Duplicate").replace("nth=2", "nth=1"),
+        f"{plan_of(_BATCH, 'Order')}; {plan_of(_BATCH, 'Duplicate')}".replace("nth=2", "nth=1"),
         Expected(NEEDLESS, {"ps": r"RoundFailed: .*trainer1 reports (twice|after the last of 2 rounds)"}, _NEXT_ROUND),
     ),
-    (
+    _both(
         # One of them alone makes two lists of unequal length, which fails.
-        "reinforce",
-        "Duplicate + Duplicate of the reward",
-        _both("reinforce", "Duplicate", "Duplicate", site="reference.reinforce:Agent.report_reward"),
-        Expected(
-            WRONG,
-            reason=f"{AS_PUBLISHED}: the agent learns from a step that no observer has made",
-            timeout=PATIENT,
-            trace="integers differ",
-        ),
+        *("reinforce", "Duplicate", "Duplicate"),
+        Expected(WRONG, reason=_INVENTED, timeout=PATIENT, trace="integers differ"),
+        of=" of the reward",
+        site="reference.reinforce:Agent.report_reward",
     ),
-    (
-        "rnn",
-        "Pause at call + Delay reply",
-        _both("rnn", "Pause at call", "Delay reply"),
-        Expected(EQUAL, timeout=PATIENT),
-    ),
-    (
-        "pipeline",
-        "Delay request + Partition healed",
-        _both("pipeline", "Delay request", "Partition healed"),
-        Expected(EQUAL, timeout=PATIENT),
-    ),
-    (
-        "parameter_server",
-        "Duplicate + Crash before",
-        _both("parameter_server", "Duplicate", "Crash before", nth="3"),
+    _both("rnn", "Pause at call", "Delay reply", _FINE),
+    _both("pipeline", "Delay request", "Partition healed", _FINE),
+    _both(
+        *("parameter_server", "Duplicate", "Crash before"),
         Expected(ERROR, {"ps": KILLED, "worker1": GONE}),
+        nth="3",
     ),
 )
 

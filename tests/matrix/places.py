@@ -12,11 +12,12 @@ class Place:
     actions, once training runs, and the two roles that it joins.
 
     ``nth``: which call of ``site`` by ``caller``; ``other``: another caller of it; ``step``: the role that announces
-    steps; ``message``: a type that ``sender`` sends for calls that its ledger records; ``late``: the sender of late
-    messages, if it is another role, because calls with gradients pass the faulty agent; ``kbit``: the rate of a slow
-    ``callee``, so small that packets have to wait; ``tensors``: how a `Corrupt` changes a tensor of which message, by
-    the fields that differ from those of the call; empty if no call of the tutorial carries a tensor; ``fetch`` and
-    ``gradient``: which fetch of an RRef, and which gradient of distributed autograd; empty if there is none.
+    steps; ``message``: a type that ``sender``, by default the caller, sends for calls that its ledger records;
+    ``late``: the sender of late messages, if it is another role, because calls with gradients pass the faulty agent;
+    ``kbit``: the rate of a slow ``callee``, so small that packets have to wait; ``tensors``: how a `Corrupt` changes a
+    tensor of which message, by the fields that differ from those of the call; empty if no call of the tutorial carries
+    a tensor; ``fetch`` and ``gradient``: which fetch of an RRef, and which gradient of distributed autograd; empty if
+    there is none.
     """
 
     site: str
@@ -42,7 +43,6 @@ PLACES: Mapping[str, Place] = {
         4,
         "caller",
         "dest_worker",
-        sender="caller",
         tensors="side=request change=bit",
         fetch="role=caller nth=1",
     ),
@@ -52,7 +52,6 @@ PLACES: Mapping[str, Place] = {
         "worker0",
         "worker3",
         message=REMOTE,
-        sender="worker0",
         kbit=50000,
         tensors="side=reply change=zeros",
         fetch="role=worker3 nth=2",
@@ -63,7 +62,6 @@ PLACES: Mapping[str, Place] = {
         "worker0",
         "worker1",
         message=REMOTE,
-        sender="worker0",
         step="worker0",
         tensors="side=reply change=zeros",
         fetch="role=worker0 nth=5",
@@ -74,7 +72,6 @@ PLACES: Mapping[str, Place] = {
         nth=2,
         caller="worker1",
         callee="ps",
-        sender="worker1",
         other="worker2",
         step="ps",
         tensors="side=request change=nan",
@@ -118,7 +115,6 @@ PLACES: Mapping[str, Place] = {
         "trainer",
         "ps",
         message=REMOTE,
-        sender="trainer",
         step="trainer",
         tensors="side=reply change=nan",
         gradient="role=trainer nth=2",
@@ -128,7 +124,6 @@ PLACES: Mapping[str, Place] = {
         nth=5,
         caller="master",
         callee="worker1",
-        sender="master",
         late="worker1",
         step="master",
         tensors="side=reply change=nan",
@@ -205,8 +200,10 @@ def plan_of(tutorial: str, kind: str) -> str:
     """Return the cell's plan as text."""
     plan = next(plans[kind] for plans in KINDS.values() if kind in plans)
     at = PLACES[tutorial]
+    sender = at.sender or at.caller
+    roles = {"sender": sender, "late": at.late or sender}
     engine = {"fetch": at.fetch or "nth=1", "gradient": at.gradient or "nth=1"}
-    return plan.format(**{**vars(at), **engine, "late": at.late or at.sender, "corrupt": _corrupted(at)})
+    return plan.format(**{**vars(at), **roles, **engine, "corrupt": _corrupted(at)})
 
 
 def _corrupted(at: Place) -> str:

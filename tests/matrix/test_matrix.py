@@ -51,14 +51,6 @@ class TestTheTable:
         assert silent == [], "errors that nobody has to say"
         assert len({cell.name for cell in cells()}) == len(list(cells())) >= 230
 
-    def test_an_order_is_left_out_only_where_nobody_else_calls_or_can(self) -> None:
-        for name, place in PLACES.items():
-            assert bool(place.other) == bool(VERDICTS[name]["Order"].verdict), name
-            assert bool(place.step) == bool(VERDICTS[name]["Crash at step"].verdict), name
-            assert bool(place.tensors) == bool(VERDICTS[name]["Corrupt"].verdict), name
-            assert bool(place.fetch) == bool(VERDICTS[name]["Drop to_here"].verdict), name
-            assert bool(place.gradient) == bool(VERDICTS[name]["Delay backward"].verdict), name
-
     def test_the_page_is_not_stale(self) -> None:
         assert matrix.PAGE.read_text() == matrix.page(), "python -m tests.matrix.matrix > docs/matrix.md"
 

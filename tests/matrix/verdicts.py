@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from tests.matrix.places import PLACES
+
 EQUAL, ERROR, WRONG, NEEDLESS = "equal", "failed loudly", "wrong", "needless failure"
 
 # A timeout (seconds) so long that no role gives up, even on a busy machine.
@@ -73,22 +75,34 @@ PARTITIONS = ("Partition out", "Partition in")
 # These faults lose nothing, or the message is sent again, or executes twice: the result is the twin's.
 HARMLESS = (
     *("Delay request", "Delay reply", "Hold", "Duplicate", "Delay message", "Pause at call", "Pause at step"),
-    *("Partition healed", "Lossy", "Slow", "Slow latency"),
+    *("Partition healed", "Lossy", "Slow", "Slow latency", "Order"),
 )
 _ONE_CALLER = none("Order", reason="one role makes all calls")
 _ONE_THREAD = none(
     "Order", reason="the agent has one RPC thread: a call that waits there for its turn keeps the others out"
 )
-_NO_TENSOR = none("Corrupt", reason="no call carries a tensor: states and actions are NumPy arrays and numbers")
-_NO_FETCH = none("Drop to_here", "Corrupt to_here", reason="no role fetches an RRef's value from another")
-_NO_GRADIENT = none("Delay backward", "Corrupt backward", reason="no gradient crosses RPC by distributed autograd")
-_NO_STEP = none("Crash at step", "Pause at step", reason="no step is announced")
+_NO_TENSOR = "no call carries a tensor: states and actions are NumPy arrays and numbers"
+# The cells that a tutorial has not, by the field of its `Place` that is empty.
+_LACKING: Mapping[str, Row] = {
+    "step": none("Crash at step", "Pause at step", reason="no step is announced"),
+    "tensors": none("Corrupt", reason=_NO_TENSOR),
+    "fetch": none("Drop to_here", "Corrupt to_here", reason="no role fetches an RRef's value from another"),
+    "gradient": none("Delay backward", "Corrupt backward", reason="no gradient crosses RPC by distributed autograd"),
+}
 
 _IN_REMOTE = none("Raise flight", reason="the call is a `remote`, which has no future that could fail")
 
+# The cells of every tutorial whose row does not say otherwise.
+_USUAL = {
+    **equal(*HARMLESS),
+    **other_trace("Corrupt"),
+    **error("Drop to_here"),
+    **other_trace("Corrupt to_here"),
+    **equal("Delay backward"),
+    **other_trace("Corrupt backward"),
+}
 _ROWS: Mapping[str, Row] = {
     "rpc_basics": {
-        **equal(*HARMLESS),
         **error("Raise request", "Raise reply", caller=r"RuntimeError: FaultError: .*dest_worker"),
         **error("Raise flight", caller=TORN),
         **error("Drop request", "Drop reply", *PARTITIONS, caller=LATE),
@@ -96,15 +110,9 @@ _ROWS: Mapping[str, Row] = {
         **error("Crash at call", caller=KILLED, dest_worker=r"PeerLost: caller was killed"),
         **error("Drop message", caller=LOST, dest_worker=r"PeerLost: caller raised"),
         **error("Reset", caller=GONE),
-        **_ONE_CALLER,
-        **_NO_STEP,
-        **other_trace("Corrupt"),
         **error("Drop to_here", caller=LATE),
-        **other_trace("Corrupt to_here"),
-        **_NO_GRADIENT,
     },
     "rref_dataflow": {
-        **equal(*HARMLESS),
         **error("Raise request", "Raise reply", worker0=r"FaultError: On WorkerInfo.*worker4"),
         **_IN_REMOTE,
         # Either worker0's own limit ends it, or worker4's equal one, of which worker4 tells worker0.
@@ -123,15 +131,9 @@ _ROWS: Mapping[str, Row] = {
             reason="the faulty agent does not take the tutorial's own transport, and the tutorial's error says so",
         ),
         **error("Drop message", worker0=UNMADE),
-        **_ONE_CALLER,
-        **_NO_STEP,
-        **other_trace("Corrupt"),
         **error("Drop to_here", worker0=rf"({LATE}|{GONE})"),  # as above
-        **other_trace("Corrupt to_here"),
-        **_NO_GRADIENT,
     },
     "dist_autograd": {
-        **equal(*HARMLESS),
         **error("Raise request", "Raise reply", worker0=r"RuntimeError: FaultError: .*worker1"),
         **error("Raise flight", worker0=TORN),
         **error("Drop request", "Drop reply", *PARTITIONS, worker0=LATE),
@@ -139,15 +141,9 @@ _ROWS: Mapping[str, Row] = {
         **error("Crash at call", worker0=KILLED, worker1=r"PeerLost: worker0 was killed"),
         **error("Drop message", worker0=UNMADE),
         **error("Reset", worker0=GONE),
-        **_ONE_CALLER,
-        **other_trace("Corrupt"),
         **error("Drop to_here", worker0=rf"({LATE}|threading.BrokenBarrierError)"),  # of two threads, each may be first
-        **other_trace("Corrupt to_here"),
-        **equal("Delay backward"),
-        **other_trace("Corrupt backward"),
     },
     "parameter_server": {
-        **equal(*HARMLESS, "Order"),
         **error("Raise request", "Raise reply", worker1=r"FaultError: .*ps", ps=r"MissingWorker: .*from worker1"),
         **error("Raise flight", worker1=TORN, ps=r"MissingWorker: .*from worker1"),
         # The two roles wait equally long. The first to give up ends the world, and its network with it.
@@ -160,13 +156,9 @@ _ROWS: Mapping[str, Row] = {
         **error("Crash at call", worker1=KILLED, ps=r"MissingWorker: .*from worker1 \(sent 1 of 3\)"),
         **error("Drop message", worker1=LOST, ps=r"MissingWorker: .*from worker1 \(sent 0 of 3\)"),
         **error("Reset", worker1=GONE, ps=r"MissingWorker: .*from worker1"),
-        **other_trace("Corrupt"),
         **error("Drop to_here", worker1=rf"({LATE}|{GONE})"),  # as above
-        **other_trace("Corrupt to_here"),
-        **_NO_GRADIENT,
     },
     "batch_parameter_server": {
-        **equal(*HARMLESS, "Order"),
         **error("Raise request", "Raise reply", ps=r"RoundFailed: round \d: trainer1 failed: .*FaultError"),
         **error("Raise flight", ps=rf"RoundFailed: round \d: trainer1 failed: .*{TORN}"),
         **error("Drop request", "Drop reply", *PARTITIONS, ps=r"RoundFailed: round \d: nothing for .* from trainer1"),
@@ -174,12 +166,8 @@ _ROWS: Mapping[str, Row] = {
         **error("Crash at call", trainer1=KILLED, ps=rf"RoundFailed: round 1: trainer1 failed: {GONE}"),
         **error("Drop message", ps=rf"RoundFailed: round 0: trainer1 failed: .*{LOST}"),
         **error("Reset", ps=rf"RoundFailed: round 1: trainer1 failed: {GONE}"),
-        **other_trace("Corrupt"),
-        **_NO_FETCH,
-        **_NO_GRADIENT,
     },
     "sharded_parameter_server": {
-        **equal(*HARMLESS, "Order"),
         **error("Raise request", "Raise reply", ps1=r"RoundFailed: round \d: trainer1 failed: .*ps1: .*FaultError"),
         **error("Raise flight", ps1=rf"RoundFailed: round \d: trainer1 failed: .*ps1: {TORN}"),
         **error("Drop request", "Drop reply", *PARTITIONS, ps1=r"RoundFailed: round \d: nothing for .* from trainer1"),
@@ -187,12 +175,8 @@ _ROWS: Mapping[str, Row] = {
         **error("Crash at call", trainer1=KILLED, ps1=rf"RoundFailed: round \d: trainer1 failed: {GONE}"),
         **error("Drop message", ps1=rf"(RoundFailed: round \d: trainer1 failed: .*)?{LOST}"),
         **error("Reset", ps1=rf"RoundFailed: round \d: trainer1 failed: .*{GONE}"),
-        **other_trace("Corrupt"),
-        **_NO_FETCH,
-        **_NO_GRADIENT,
     },
     "reinforce": {
-        **equal(*HARMLESS),
         **needless(
             "Duplicate",
             agent=r"RuntimeError: The size of tensor a \(\d+\) must match the size of tensor b \(\d+\)",
@@ -205,13 +189,8 @@ _ROWS: Mapping[str, Row] = {
         **error("Crash at call", observer1=KILLED, agent=rf"ParticipantFailed: observer1 failed: {GONE}"),
         **error("Drop message", agent=rf"ParticipantFailed: observer1 failed: .*{LOST}"),
         **error("Reset", agent=rf"ParticipantFailed: observer1 failed: {GONE}"),
-        **_ONE_THREAD,
-        **_NO_TENSOR,
-        **_NO_FETCH,
-        **_NO_GRADIENT,
     },
     "batch_reinforce": {
-        **equal(*HARMLESS),
         **error("Raise request", "Raise reply", agent=r"AgentFailed: observer1 failed: .*FaultError"),
         **error("Raise flight", agent=rf"AgentFailed: observer1 failed: .*{TORN}"),
         **error("Drop request", "Drop reply", *PARTITIONS, agent=r"AgentFailed: .*observer1"),
@@ -219,17 +198,13 @@ _ROWS: Mapping[str, Row] = {
         **error("Crash at call", observer1=KILLED, agent=rf"AgentFailed: observer1 failed: {GONE}"),
         **error("Drop message", agent=rf"AgentFailed: observer1 failed: .*{LOST}"),
         **error("Reset", agent=rf"AgentFailed: observer1 failed: {GONE}"),
-        **_ONE_THREAD,
         **error(
             "Corrupt",
             timeout=PATIENT,
             agent=r"AgentFailed: .*no action can be chosen with probabilities \[nan",
         ),
-        **_NO_FETCH,
-        **_NO_GRADIENT,
     },
     "rnn": {
-        **equal(*HARMLESS),
         **error("Raise request", "Raise reply", trainer=r"RuntimeError: FaultError: .*ps", ps=r"PeerLost: trainer"),
         **error("Raise flight", trainer=TORN, ps=r"PeerLost: trainer"),
         **error("Drop request", "Drop reply", *PARTITIONS, trainer=LATE),
@@ -237,14 +212,8 @@ _ROWS: Mapping[str, Row] = {
         **error("Crash at call", trainer=KILLED, ps=r"PeerLost: trainer was killed"),
         **error("Drop message", trainer=UNMADE),
         **error("Reset", trainer=GONE),
-        **_ONE_CALLER,
-        **other_trace("Corrupt"),
-        **_NO_FETCH,
-        **equal("Delay backward"),
-        **other_trace("Corrupt backward"),
     },
     "pipeline": {
-        **equal(*HARMLESS),
         **error("Raise request", "Raise reply", master=r"RuntimeError: FaultError: .*worker"),
         **_IN_REMOTE,
         # Either master's own limit ends it, or worker2's equal one, of which worker2 tells master.
@@ -253,15 +222,9 @@ _ROWS: Mapping[str, Row] = {
         **error("Crash at call", master=KILLED, worker1=r"PeerLost: master was killed"),
         **error("Drop message", master=LOST),
         **error("Reset", master=REMOTE_GONE),
-        **_ONE_CALLER,
-        **other_trace("Corrupt"),
         **error("Drop to_here", master=LATE),
-        **other_trace("Corrupt to_here"),
-        **equal("Delay backward"),
-        **other_trace("Corrupt backward"),
     },
     "hybrid_ddp": {
-        **equal(*HARMLESS, "Order"),
         **error("Raise request", "Raise reply", ps=r"StepFailed: step \d: trainer1 failed: .*FaultError"),
         **error("Raise flight", ps=rf"StepFailed: step \d: ({LATE_REPORT})?trainer1 failed: .*{TORN}"),
         **error("Drop request", "Drop reply", ps=rf"StepFailed: step \d: .*trainer1 failed: .*{LATE}"),
@@ -270,10 +233,6 @@ _ROWS: Mapping[str, Row] = {
         **error("Crash at call", trainer1=KILLED, ps=rf"StepFailed: step 1: .*trainer1 failed: {GONE}"),
         **error("Drop message", ps=rf"StepFailed: step 0: trainer1 failed: .*{LOST}"),
         **error("Reset", ps=rf"StepFailed: step 1: .*trainer1 failed: {GONE}"),
-        **other_trace("Corrupt"),
-        **_NO_FETCH,
-        **equal("Delay backward"),
-        **other_trace("Corrupt backward"),
     },
 }
 
@@ -299,4 +258,14 @@ def _said(killed: Expected, text: str) -> Expected:
     return replace(killed, ends=ends)
 
 
-VERDICTS: Mapping[str, Row] = {name: {**row, **_in_other_ways(row)} for name, row in _ROWS.items()}
+def _whole(name: str) -> Row:
+    place, row = PLACES[name], {**_USUAL, **_ROWS[name], **_in_other_ways(_ROWS[name])}
+    for needed, lacking in _LACKING.items():
+        if not getattr(place, needed):
+            row |= lacking
+    if not place.other:
+        row |= _ONE_THREAD if place.callee == "agent" else _ONE_CALLER
+    return row
+
+
+VERDICTS: Mapping[str, Row] = {name: _whole(name) for name in _ROWS}
