@@ -151,13 +151,9 @@ def discount_nothing(role: str) -> None:
 
 NATURAL = [
     ("batch_parameter_server", swap_arrivals),
-    ("sharded_parameter_server", load_all_but_the_last_shard),
-    ("parameter_server", pull_only_once),
-    ("hybrid_ddp", lose_a_table_gradient),
     ("rnn", forget_the_decoder),
     ("reinforce", discount_nothing),
     ("batch_reinforce", discount_nothing),
-    ("pipeline", lose_a_micro_batch),
 ]
 
 # Bugs that show only in another order than the usual one.

@@ -70,6 +70,12 @@ _BAGS |= {"num_classes": st.integers(2, 4), "batch_size": st.integers(1, 4), "ba
 _BAGS |= {"steps": st.integers(1, 2), "accumulation": st.sampled_from(("rank", "allreduce"))}
 
 
+_SQUARES = {"steps": st.integers(1, 3), "side": st.integers(1, 4), "contexts": st.integers(1, 3)}
+
+_WORDS = {"steps": st.integers(1, 4), "batches": st.integers(1, 3), "sequence": st.integers(1, 4)}
+_WORDS |= {"batch_size": st.integers(1, 3), "ninp": st.integers(1, 4), "nhid": st.integers(1, 4)}
+
+
 @st.composite
 def _halves(draw: st.DrawFn, /, **fields: Any) -> Case:
     """A pipeline of linear layers: at most as many micro-batches as images."""
@@ -97,14 +103,7 @@ EXACT: Mapping[str, Cases] = {
     "batch_parameter_server": _of(batch_parameter_server.Case, **_EXACT_ROUNDS, accumulation=_ORDERS),
     "sharded_parameter_server": _sharded(**_EXACT_ROUNDS),
     "pipeline": _halves(**_EXACT, steps=st.integers(1, 2), lr=_EXACT_LR),
-    "dist_autograd": _of(
-        dist_autograd.Case,
-        **_EXACT,
-        steps=st.integers(1, 3),
-        side=st.integers(1, 4),
-        contexts=st.integers(1, 3),
-        lr=_EXACT_LR,
-    ),
+    "dist_autograd": _of(dist_autograd.Case, **_EXACT, **_SQUARES, lr=_EXACT_LR),
     "hybrid_ddp": _of(hybrid_ddp.Case, **_BAGS, **_EXACT, trainers=_TWOS, lr=_EXACT_LR),
 }
 
@@ -117,18 +116,7 @@ NATURAL: Mapping[str, Cases] = {
     "sharded_parameter_server": _sharded(**_NATURAL_ROUNDS),
     "pipeline": _halves(steps=st.integers(1, 3), lr=_LR),
     "hybrid_ddp": _of(hybrid_ddp.Case, **_BAGS, trainers=st.integers(1, MOST), lr=_LR),
-    "rnn": _of(
-        rnn.Case,
-        steps=st.integers(1, 4),
-        batches=st.integers(1, 3),
-        sequence=st.integers(1, 4),
-        batch_size=st.integers(1, 3),
-        ninp=st.integers(1, 4),
-        nhid=st.integers(1, 4),
-        nlayers=st.integers(1, 3),
-        dropout=st.sampled_from((0.0, 0.5, 1.0)),
-        lr=_LR,
-    ),
+    "rnn": _of(rnn.Case, **_WORDS, nlayers=st.integers(1, 3), dropout=st.sampled_from((0.0, 0.5, 1.0)), lr=_LR),
     "reinforce": _of(reinforce.Case, **_EPISODES),
     "batch_reinforce": _of(batch_reinforce.Case, **_EPISODES, batch=st.booleans()),
 }

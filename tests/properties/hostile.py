@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -105,12 +106,15 @@ def trace_file(header: Mapping[str, Any] | bytes, data: bytes = b"") -> bytes:
     return struct.pack("<Q", len(text)) + text + data
 
 
+def size_of(dtype: str, shape: Sequence[int]) -> int:
+    """The bytes of a tensor."""
+    bits = {"F64": 64, "I64": 64, "U64": 64, "C64": 64, "F32": 32, "F16": 16, "BF16": 16, "F4": 4}.get(dtype, 8)
+    return bits * math.prod(shape) // 8
+
+
 def one_tensor(name: str = "0000/x", dtype: str = "F32", shape: tuple[int, ...] = (1,), **header: str) -> bytes:
     """A trace file of one tensor of zeros; ``header``: further entries of its header, by default of `rpc_basics`."""
-    widths = {"F64": 8, "I64": 8, "U64": 8, "C64": 8, "F32": 4, "F16": 2}
-    size = widths.get(dtype, 1)
-    for each in shape:
-        size *= each
+    size = size_of(dtype, shape)
     said = {"tutorial": "rpc_basics", "case": "{}", **header}
     place = {"dtype": dtype, "shape": list(shape), "data_offsets": [0, size]}
     return trace_file({"__metadata__": said, name: place}, bytes(size))

@@ -115,12 +115,8 @@ class Shutdown(RuleBasedStateMachine):
 
     def working(self) -> list[str]:
         """The ranks that have not come, and do not wait for an answer."""
-        return [
-            name
-            for name, role in self.roles.items()
-            if name not in self.model.came.keys() | self.network.ended | self.network.stopped | self.calling
-            and not role.done
-        ]
+        busy = self.model.came.keys() | self.network.ended | self.network.stopped | self.calling
+        return [name for name, role in self.roles.items() if name not in busy and not role.done]
 
     def may_come(self) -> bool:
         return len(self.model.names - self.model.came.keys()) > self.one_never_comes and bool(self.working())
@@ -236,21 +232,19 @@ def test_a_rank_that_was_told_of_a_loss_does_not_blame_the_one_that_told_it() ->
     """The machine's first counterexample: the first rank gives up, tells the second, and leaves."""
     world = Shutdown()
     world.begin(ranks=2, one_never_comes=True, at_once=True)
-    try:
+    with world.stack:
         world.order("first", "come")
         world.deliver_all_and_pass_time(LIMIT, newest=False)
         assert world.network.ended == {"first"}
         world.order("second", "first")
         world.deliver_all(newest=False)
         assert str(world.roles["second"].error).startswith("first's shutdown timed out after 20 s: second has not")
-    finally:
-        world.teardown()
 
 
 def test_a_rank_that_comes_when_another_gives_up_is_not_missing() -> None:
     world = Shutdown()
     world.begin(ranks=2, one_never_comes=False, at_once=False)
-    try:
+    with world.stack:
         world.order("first", "come")
         world.deliver_all(newest=False)
         world.simulation.pass_time(LIMIT - RESERVE - 1)
@@ -259,8 +253,6 @@ def test_a_rank_that_comes_when_another_gives_up_is_not_missing() -> None:
         world.deliver_all(newest=True)  # the question where it is before its own call
         text = "first's shutdown timed out after 20 s: the last process has come too late"
         assert [str(world.roles[name].error) for name in ("first", "second")] == [text] * 2
-    finally:
-        world.teardown()
 
 
 @pytest.mark.parametrize("killed", [False, True])
@@ -268,7 +260,7 @@ def test_if_the_first_rank_is_stopped_one_that_has_left_is_named_besides(killed:
     """Found by a nightly: the third rank heard of the second's death, and ended before the fourth came."""
     world = Shutdown()
     world.begin(ranks=4, one_never_comes=False, at_once=False)
-    try:
+    with world.stack:
         world.network.end("second", killed=True)
         world.model.kill("second", 0.0)
         world.order("third", "come")
@@ -281,8 +273,6 @@ def test_if_the_first_rank_is_stopped_one_that_has_left_is_named_besides(killed:
         named = "first does not answer within 1.0 s; second is gone: EOF: .*; third is gone: EOF: "
         assert re.search(named, str(world.roles["fourth"].error))
         world.every_end_is_the_right_one()
-    finally:
-        world.teardown()
 
 
 pytestmark = pytest.mark.timeout(limit())
