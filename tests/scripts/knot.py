@@ -6,6 +6,8 @@ import tempfile
 import torch.distributed.rpc as rpc
 import torch.multiprocessing as mp
 
+NAMES = ["left", "middle", "right"]
+
 
 class Node:
     def __init__(self):
@@ -27,22 +29,14 @@ def tie(untie):
         left.rpc_sync().unlink()
 
 
-def play(name, rank, folder, untie):
+def play(rank, folder, untie):
     options = rpc.TensorPipeRpcBackendOptions(init_method=f"file://{folder}/store", rpc_timeout=20)
-    rpc.init_rpc(name, rank=rank, world_size=3, rpc_backend_options=options)
-    if name == "middle":
+    rpc.init_rpc(NAMES[rank], rank=rank, world_size=3, rpc_backend_options=options)
+    if rank == 1:
         tie(untie)
     rpc.shutdown()
 
 
 if __name__ == "__main__":
-    start = mp.get_context("fork")  # torch is imported once
-    untie = "untie" in sys.argv
     with tempfile.TemporaryDirectory() as place:
-        names = ["left", "middle", "right"]
-        roles = [start.Process(target=play, args=(n, r, place, untie)) for r, n in enumerate(names)]
-        for role in roles:
-            role.start()
-        for role in roles:
-            role.join()
-    sys.exit(any(role.exitcode for role in roles))
+        mp.start_processes(play, (place, "untie" in sys.argv), nprocs=3, start_method="fork")

@@ -1,12 +1,13 @@
 """A trainer that enters an autograd context for each of two steps, and leaves only the first."""
 
-import sys
 import tempfile
 
 import torch
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
 import torch.multiprocessing as mp
+
+NAMES = ["ps", "trainer"]
 
 
 def double(tensor):
@@ -25,20 +26,14 @@ def train():
     forward()
 
 
-def play(name, rank, folder):
+def play(rank, folder):
     options = rpc.TensorPipeRpcBackendOptions(init_method=f"file://{folder}/store", rpc_timeout=20)
-    rpc.init_rpc(name, rank=rank, world_size=2, rpc_backend_options=options)
-    if name == "trainer":
+    rpc.init_rpc(NAMES[rank], rank=rank, world_size=2, rpc_backend_options=options)
+    if rank == 1:
         train()
     rpc.shutdown()
 
 
 if __name__ == "__main__":
-    start = mp.get_context("fork")  # torch is imported once
     with tempfile.TemporaryDirectory() as place:
-        roles = [start.Process(target=play, args=(name, rank, place)) for rank, name in enumerate(["ps", "trainer"])]
-        for role in roles:
-            role.start()
-        for role in roles:
-            role.join()
-    sys.exit(any(role.exitcode for role in roles))
+        mp.start_processes(play, (place,), nprocs=2, start_method="fork")

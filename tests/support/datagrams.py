@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import socket
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -41,13 +41,10 @@ def arrivals(hosts: Hosts, sender: str, receiver: str, count: int, within: float
 
 def _socket_in(path: str) -> socket.socket:
     """Make a socket in a namespace: it stays in the network of the thread that made it."""
-    made: list[socket.socket] = []
 
-    def make() -> None:
+    def make() -> socket.socket:
         enter_namespace(path)
-        made.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        return socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
-    thread = threading.Thread(target=make)
-    thread.start()
-    thread.join()
-    return made[0]
+    with ThreadPoolExecutor() as pool:
+        return pool.submit(make).result()

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch.distributed.rpc as rpc
@@ -40,23 +41,18 @@ def start(name: str, rank: int, size: int, place: str) -> Answer:
 
 
 def end_in_a_thread(timeout: float = 30) -> Answer:
-    found: list[Answer] = []
-    thread = threading.Thread(target=lambda: found.append(end(timeout)))
-    thread.start()
-    thread.join()
-    return found[0]
+    with ThreadPoolExecutor() as pool:
+        return pool.submit(end, timeout).result()
 
 
 def end_twice_at_once(peer: str) -> tuple[Answer, Answer]:
     """Shut down in a thread and, when it has begun, here as well: what the thread saw, and this role's own."""
-    found: list[Answer] = []
-    thread = threading.Thread(target=lambda: found.append(end()))
-    thread.start()
-    _await(lambda: is_in_its_shutdown(), "no shutdown has begun here")
-    refused = end()
-    rpc.rpc_sync(peer, go_on)
-    thread.join()
-    return found[0], refused
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(end)
+        _await(is_in_its_shutdown, "no shutdown has begun here")
+        refused = end()
+        rpc.rpc_sync(peer, go_on)
+        return first.result(), refused
 
 
 def end_when_told(timeout: float = 30) -> Answer:

@@ -150,6 +150,12 @@ def fan_in(way: str, calls: Sequence[str], to: str) -> Answer:
 # Answers of @async_execution functions.
 
 
+def _completed(value: Any) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_result(value)
+    return future
+
+
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def sets_exception(later: bool) -> Future[Any]:
     future: Future[Any] = Future()
@@ -172,9 +178,7 @@ def sets_exception_then_reads() -> Future[Any]:
 
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def raises_in_then() -> Future[Any]:
-    future: Future[Any] = Future()
-    future.set_result(None)
-    return future.then(failing(ValueError("raised")))
+    return _completed(None).then(failing(ValueError("raised")))
 
 
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
@@ -185,40 +189,31 @@ def raises_at_once() -> Future[Any]:
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def corrupted() -> Future[Any]:
     """An answer first, then an exception on the same future."""
-    future: Future[Any] = Future()
-    future.set_result(1)
+    future = _completed(1)
     answer(lambda: future.set_exception(ValueError("late")))
     return future
 
 
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def a_future_of_a_future() -> Future[Any]:
-    inner: Future[Any] = Future()
-    inner.set_result(1)
-    outer: Future[Any] = Future()
-    outer.set_result(inner)
-    return outer
+    return _completed(_completed(1))
 
 
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def an_unsendable_value() -> Future[Any]:
-    future: Future[Any] = Future()
-    future.set_result(threading.Lock())
-    return future
+    return _completed(threading.Lock())
 
 
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def a_fan_in() -> Future[Any]:
     """Futures in the answer, which cannot travel."""
-    future: Future[Any] = Future()
-    future.set_result(1)
+    future = _completed(1)
     return collect_all([future, future])
 
 
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def a_fan_in_of_values() -> Future[Any]:
-    future: Future[Any] = Future()
-    future.set_result(1)
+    future = _completed(1)
     return collect_all([future, future]).then(lambda done: [each.value() for each in done.value()])
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import select
 import socket
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import torch
@@ -19,8 +18,6 @@ from faults.inject.network import network
 from faults.ledger import Ledger
 from faults.plan import Plan
 from tests.support.answers import Answer, answer
-
-_IN_MODIFY = 2  # sys/inotify.h
 
 _announcers: list[Announcer] = []
 _undo: list[Callable[[], object]] = []
@@ -115,18 +112,11 @@ def end_of_stay() -> Answer:
 
 
 def await_line(path: Path, text: str) -> None:
-    """Wait until a file that others append to has this text: by the kernel's notice, at most 20 s."""
-    library = ctypes.CDLL(None, use_errno=True)
-    notices = library.inotify_init()
-    assert notices >= 0
-    try:
-        assert library.inotify_add_watch(notices, str(path).encode(), _IN_MODIFY) >= 0
-        due = time.monotonic() + 20
-        while text not in path.read_text():
-            assert select.select([notices], [], [], max(0.0, due - time.monotonic()))[0], f"no {text} in {path}"
-            os.read(notices, 4096)
-    finally:
-        os.close(notices)
+    """Wait until a file that others append to has this text, at most 20 s."""
+    due = time.monotonic() + 20
+    while text not in path.read_text():
+        assert time.monotonic() < due, f"no {text} in {path}"
+        time.sleep(0.005)
 
 
 def networks_of_threads() -> dict[str, set[str]]:
@@ -139,17 +129,14 @@ def networks_of_threads() -> dict[str, set[str]]:
 
 def sockets_of_new_thread() -> list[str]:
     """Return the interfaces that a socket sees in a thread that is started now."""
-    seen: list[str] = []
 
-    def look() -> None:
+    def look() -> list[str]:
         with socket.socket() as each:
             each.bind(("0.0.0.0", 0))
-            seen.extend(name for _, name in socket.if_nameindex())
+            return sorted(name for _, name in socket.if_nameindex())
 
-    thread = threading.Thread(target=look)
-    thread.start()
-    thread.join()
-    return sorted(seen)
+    with ThreadPoolExecutor() as pool:
+        return pool.submit(look).result()
 
 
 def own_network() -> str:

@@ -12,6 +12,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, ClassVar
@@ -257,19 +258,15 @@ def threads() -> tuple[int, list[str | None]]:
 
 def listening_addresses() -> list[str]:
     """Return the addresses on which this process listens, from the kernel's own table."""
-    inodes = set()
+    links = set()
     for descriptor in Path("/proc/self/fd").iterdir():
-        try:
-            target = str(descriptor.readlink())
-        except OSError:
-            continue
-        if target.startswith("socket:["):
-            inodes.add(target[8:-1])
+        with suppress(OSError):  # the listing's own
+            links.add(str(descriptor.readlink()))
     addresses = []
     for table, family, width in (("tcp", socket.AF_INET, 4), ("tcp6", socket.AF_INET6, 16)):
         for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]:
             fields = line.split()
-            if fields[3] == "0A" and fields[9] in inodes:
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in links:
                 packed = bytes.fromhex(fields[1].split(":")[0])
                 words = [packed[at : at + 4][::-1] for at in range(0, width, 4)]
                 addresses.append(socket.inet_ntop(family, b"".join(words)))
