@@ -245,11 +245,7 @@ def serving(process: subprocess.Popen[str], place: Path) -> bool:
     ("package", "number", "when", "send"),
     [
         ("reference", signal.SIGINT, importing, os.killpg),
-        ("reference", signal.SIGTERM, importing, os.kill),
-        ("faults", signal.SIGHUP, importing, os.killpg),
-        ("reference", signal.SIGINT, serving, os.killpg),
         ("reference", signal.SIGTERM, serving, os.kill),
-        ("faults", signal.SIGINT, serving, os.kill),
         ("faults", signal.SIGHUP, serving, os.killpg),
     ],
 )

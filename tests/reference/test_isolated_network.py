@@ -7,8 +7,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,11 @@ import faults.cli.main
 import faults.run.runs
 from faults.plan import Plan
 from faults.run.runs import of_tutorial
-from reference.cli import main, run_command, table_command
+from reference.cli import table_command
 from reference.outcome import Raised, WorldError
 from reference.rpc.traffic import traffic
 from reference.system.isolated_network import Network, network
-from reference.verify import quick, verify
+from reference.verify import quick
 from reference.world import World, launch
 from tests.support import required
 from tests.support import roles_isolation as plays
@@ -185,17 +184,22 @@ def test_a_kernel_that_forbids_isolation_says_why() -> None:
 def test_roles_in_a_user_namespace_are_their_user_and_die_with_their_launcher() -> None:
     """The parent-death signal, even for a stopped role, and the launcher's own signals reach them."""
     require()
-    with unprivileged() as (process, found):
-        namespace, *ids = found["user"][:3]
-        assert found["user"][3:] != [namespace, *ids]
-        assert found["user"][4:] == ids
-        assert found["isolated"] is True
-        assert found["sum"] == LARGE
-        for pid in found["pids"]:
-            assert ports_of(pid) == []
-            assert not any(map(reaches, ports_of(pid, seen_by=pid)))
-        stop(found["pids"][0])
-        process.kill()
+    command = [*UNPRIVILEGED, sys.executable, "-m", "tests.support.isolated_launcher"]
+    with subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            found = json.loads(process.stdout.readline())
+            namespace, *ids = found["user"][:3]
+            assert found["user"][3:] != [namespace, *ids]
+            assert found["user"][4:] == ids
+            assert found["isolated"] is True
+            assert found["sum"] == LARGE
+            for pid in found["pids"]:
+                assert ports_of(pid) == []
+                assert not any(map(reaches, ports_of(pid, seen_by=pid)))
+            stop(found["pids"][0])
+        finally:
+            process.kill()
         assert left_after(set(found["pids"]), 10) == set()
 
 
@@ -208,18 +212,6 @@ def test_a_script_with_threads_cannot_be_isolated_without_privileges() -> None:
     assert done.stdout == f"True raised reference.outcome.WorldError: {CANNOT_ENTER}\n"
 
 
-@contextmanager
-def unprivileged() -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
-    """Launch without privileges, and return the output about the world."""
-    command = [*UNPRIVILEGED, sys.executable, "-m", "tests.support.isolated_launcher"]
-    with subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        try:
-            yield process, json.loads(process.stdout.readline())
-        finally:
-            process.kill()
-
-
 def warm_and_timed(folder: Path) -> int:
     table_command.warm_up()
     table_command.timed(quick("rpc_basics"), 60)
@@ -227,8 +219,6 @@ def warm_and_timed(folder: Path) -> int:
 
 
 COMMANDS: dict[str, tuple[Callable[[Path], int], int]] = {
-    "run": (lambda folder: main.main(["run", "rpc_basics"]), 1),
-    "verify": (lambda folder: main.main(["verify", "rpc_basics"]), 1),
     "a table of run's": (warm_and_timed, 2),
     "faults run": (lambda folder: faults.cli.main.main(["run", "rpc_basics", "--healthy", "--dir", str(folder)]), 1),
     "faults list": (lambda folder: faults.cli.main.main(["list", "rpc_basics", "--dir", str(folder)]), 1),
@@ -239,6 +229,7 @@ COMMANDS: dict[str, tuple[Callable[[Path], int], int]] = {
 def test_the_commands_of_tutorials_isolate_every_world(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """test_cli.py shows it of `run` and `verify`."""
     require()
     isolated: list[bool] = []
 
@@ -247,7 +238,7 @@ def test_the_commands_of_tutorials_isolate_every_world(
         isolated.append(world.isolated)
         return world
 
-    for module in (run_command, table_command, verify, faults.run.runs):
+    for module in (table_command, faults.run.runs):
         monkeypatch.setattr(module, "launch", launched)
     command, worlds = COMMANDS[name]
     assert command(tmp_path / "run") == 0
