@@ -66,7 +66,8 @@ def test_training_raises_the_reward() -> None:
 def break_the_policy(role: str) -> None:
     """Runs before RPC: the third choice of an action has NaN probabilities."""
     pick, calls = cartpole.pick, itertools.count(1)
-    cartpole.pick = lambda row, uniform: pick([math.nan] * 2 if next(calls) == 3 else row, uniform)
+    nan = [math.nan, math.nan]
+    cartpole.pick = lambda probabilities, uniform: pick(nan if next(calls) == 3 else probabilities, uniform)
 
 
 @pytest.mark.parametrize("batch", [True, False])
