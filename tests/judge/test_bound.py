@@ -74,6 +74,7 @@ def test_the_bound_is_twice_that_and_some_seconds_besides_what_the_faults_last()
         ("Slow role=a latency_ms=1500 at=up@a", 2 * 1.5),
         ("Slow role=b latency_ms=500 jitter_ms=250 seconds=3 at=up@b", 3 + 2 * 0.75),
         ("Slow role=a latency_ms=1000", 20.0),  # two roles start 13.7 s later by it
+        ("Slow role=a kbit_per_second=8 seconds=3", 3.0),
     ],
 )
 def test_a_fault_lasts_its_seconds_and_the_late_packets_that_are_waited_for(plan: str, seconds: float) -> None:
