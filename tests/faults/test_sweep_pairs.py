@@ -111,7 +111,9 @@ def test_each_pair_is_in_one_part_whichever_of_the_two_comes_first(count: int) -
     ]
 
 
-def test_a_budget_may_end_among_the_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_budget_may_end_among_the_pairs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Each run takes a second of the clock that the test sets, and makes the calls of the healthy run."""
     now = [100.0]
     monkeypatch.setattr("faults.run.sweep.time.monotonic", lambda: now[0])
@@ -131,6 +133,7 @@ def test_a_budget_may_end_among_the_pairs(tmp_path: Path, monkeypatch: pytest.Mo
         results = run_cells(run_at, healthy, tmp_path, asked, 3.0, [])
         assert [len(each.cells) for each in results] == faults
         assert [each.folder.name for each in results] == [f"{number:04d}" for number in range(len(faults))]
+    assert capsys.readouterr().err == "shop: 5 of 6 runs, about 1 s left\n"  # of the pairs; the cells took 4 s
 
 
 @pytest.mark.long
