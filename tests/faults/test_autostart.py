@@ -113,6 +113,11 @@ def test_torch_is_imported_without_collections_and_keeps_its_loader(
     assert said_uninstalled(text, tmp_path) == f"False {collecting} SourceFileLoader\n"
 
 
+def test_a_program_may_look_for_torch_where_there_is_none(tmp_path: Path) -> None:
+    text = "import sys, importlib.util as u; sys.path.clear(); print(u.find_spec('torch'))"
+    assert said_uninstalled(text, tmp_path) == "None\n"
+
+
 def test_collections_look_at_what_the_program_made_but_not_at_torch(tmp_path: Path) -> None:
     """The program's objects are in cycles, which a collection at the end of Python takes apart."""
     (tmp_path / "torch.py").write_text("made = []\nmade.append(made)\n")
