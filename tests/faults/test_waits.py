@@ -89,6 +89,11 @@ def test_every_process_says_where_it_waits(started: int, tmp_path: Path, monkeyp
     assert idle.split()[0].split(":")[1] in (tmp_path / stacks.STACKS).read_text()
 
 
+def test_a_process_has_time_to_answer_however_often_it_is_asked(started: int, tmp_path: Path) -> None:
+    """A signal waits for a moment before it is handled."""
+    assert "" not in [asked(started, tmp_path / stacks.STACKS) for _ in range(20)]
+
+
 def test_a_process_that_does_not_handle_the_signal_is_not_asked(tmp_path: Path) -> None:
     """It may have started another program since it was found."""
     (tmp_path / stacks.STACKS).touch()
