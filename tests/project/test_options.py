@@ -14,6 +14,7 @@ import pytest
 import faults.cli.main
 import reference.cli.main
 from faults.cli.options import COMMANDS, WITH_TARGETS
+from faults.script.script import DEADLINE
 from reference import TUTORIALS, load
 from reference.cli.main import COMMANDS as OF_REFERENCE
 
@@ -75,6 +76,10 @@ def test_a_commands_row_has_the_options_of_its_help(words: tuple[str, ...]) -> N
 
 def test_every_row_is_a_command() -> None:
     assert set(ROWS) == {row_of(words) for words in LINES}
+
+
+def test_the_page_tells_after_how_long_a_script_is_ended() -> None:
+    assert f"ends the command, and all that it has started: after {DEADLINE:g} s, or later" in PAGE
 
 
 def test_the_page_names_no_other_option() -> None:
