@@ -242,7 +242,7 @@ def each(rule: Callable[[Proof, Arguments, Options], Grid | None]) -> Rule:
     """The rule for lists: apply ``rule`` to each element of the first list, with the second's or with one number."""
 
     def of_lists(proof: Proof, args: Arguments, kwargs: Options) -> list[Grid | None]:
-        first, second = args[:2]
+        first, second = args
         seconds = second if isinstance(second, list | tuple) else [second] * len(first)
         return [rule(proof, pair, kwargs) for pair in zip(first, seconds, strict=True)]
 
