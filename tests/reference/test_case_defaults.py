@@ -96,12 +96,15 @@ def test_defaults_are_the_published_values(name: str) -> None:
 
 # A case with none of these is one; with none of anything else there is nothing to train.
 MAY_BE_NONE = {"seed", "lr", "dropout", "momentum", "staleness", "gamma"}
+# These have no largest number, because they decide neither the number of roles nor the memory that one step needs.
+ANY_NUMBER = {"steps", "batches", "lr", "momentum"}
 
 
 @pytest.mark.parametrize("name", TUTORIALS)
-def test_there_is_one_at_least_of_all_that_is_counted_or_measured(name: str) -> None:
+def test_what_is_counted_or_measured_has_a_least_and_a_largest_number(name: str) -> None:
     numbers = [item for item in fields(load(name).Case) if item.metadata["type"] in (int, float)]
     assert {item.name for item in numbers if item.metadata["at_least"] <= 0} <= MAY_BE_NONE
+    assert {item.name for item in numbers if item.metadata["at_most"] is None} <= ANY_NUMBER
 
 
 @pytest.mark.parametrize("name", TUTORIALS)
