@@ -248,6 +248,7 @@ def test_bags_count_how_often_a_row_comes() -> None:
     bags = torch.tensor([[0, 0, 0, 0]])
     with ExactnessProof():
         torch.nn.functional.embedding_bag(bags[:, :1], weight, mode="sum")
+        torch.nn.functional.embedding_bag(bags[:0], tensor(2.0**53, 1.0).view(2, 1), mode="sum")
     with ExactnessProof(), pytest.raises(NotExact, match=r"^step 0: _embedding_bag of"):
         torch.nn.functional.embedding_bag(bags, weight, mode="sum")
 

@@ -55,7 +55,8 @@ def softmax(make: Terms) -> list[Tensor]:
 def cross_entropy(make: Terms) -> list[Tensor]:
     (x,) = leaves(make(50, 7))
     kinds = torch.arange(50) % 7
-    return [*gradients(F.cross_entropy(x, kinds), x), *gradients(F.cross_entropy(x, kinds, reduction="none"), x)]
+    losses = F.cross_entropy(x, kinds), F.cross_entropy(x, kinds, reduction="none"), F.cross_entropy(x[0], kinds[0])
+    return [each for loss in losses for each in gradients(loss, x)]
 
 
 def squared_error(make: Terms) -> list[Tensor]:
@@ -167,7 +168,8 @@ def test_a_program_without_sums_still_rounds_otherwise() -> None:
     x = torch.linspace(0.1, 0.9, 1000)
     with Reordered(0):
         third, twice, zero = x / 3, x * 2, x * 0
-    assert (third != x / 3).sum() > 500
+    assert (third < x / 3).sum() > 250
+    assert (third > x / 3).sum() > 250
     assert ((third - x / 3).abs() <= torch.finfo(torch.float32).eps * (x / 3)).all()
     assert ((twice - x * 2).abs() <= torch.finfo(torch.float32).eps * x * 2).all()
     assert not zero.any()
