@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from typing import Any
 
 import pytest
@@ -55,9 +56,20 @@ def test_a_wait_in_vain_ends_with_an_error() -> None:
 
 
 def fail_in_a_group() -> None:
-    """Runs on ps, which is alone in the group."""
-    with process_group(RRef(dist.HashStore()), 0, 1, 5.0):  # type: ignore[attr-defined]
+    """Runs on ps, which is alone in the group: what the failed block held is gone before the error is."""
+    held: list[weakref.ref[torch.Tensor]] = []
+
+    def block() -> None:
+        tensor = torch.zeros(1)
+        held.append(weakref.ref(tensor))
         fail_by_itself()
+
+    try:
+        with process_group(RRef(dist.HashStore()), 0, 1, 5.0):  # type: ignore[attr-defined]
+            block()
+    except Exception:
+        assert held[0]() is None
+        raise
 
 
 @pytest.mark.usefixtures("forkserver")
