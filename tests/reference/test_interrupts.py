@@ -159,8 +159,9 @@ def test_a_command_that_is_interrupted_in_an_exec_has_its_own_status(tmp_path: P
 
 
 def test_a_command_without_standard_streams_writes_to_no_file_of_its_own(tmp_path: Path) -> None:
-    """``>&- 2>&-`` starts a command so."""
-    main = "file = open('kept', 'w'); print(1); sys.stderr.write('2'); os.write(1, b'text'); os.write(2, b'text')"
+    """``>&- 2>&-`` starts a command so. The processes that it starts can write, too."""
+    main = "file = open('kept', 'w'); print(1); sys.stderr.write('2'); os.write(1, b'text'); os.write(2, b'text'); "
+    main += "assert os.system('echo text') == os.system('echo text >&2') == 0"
     done = command(tmp_path, main, cwd=tmp_path, preexec_fn=partial(os.closerange, 0, 3))
     assert done.returncode == 0
     assert (tmp_path / "kept").read_text() == ""

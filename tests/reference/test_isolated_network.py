@@ -20,6 +20,7 @@ from faults.run.runs import of_tutorial
 from reference.cli import table_command
 from reference.outcome import Raised, WorldError
 from reference.rpc.traffic import traffic
+from reference.system import network_namespace
 from reference.system.isolated_network import Network, network
 from reference.verify import quick
 from reference.world import World, launch
@@ -27,7 +28,7 @@ from tests.support import required
 from tests.support import roles_isolation as plays
 from tests.support.intruder import pid_from_within, ports_of, reaches
 from tests.support.networks import require as require_networks
-from tests.support.processes import left_after, stop
+from tests.support.processes import children_of, left_after, stop
 from tests.support.roles_plain import name_of
 from tests.support.suite_runs import suites
 
@@ -166,6 +167,15 @@ print(network_namespace.make(), ids == (os.getuid(), os.getgid()))
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
     assert done.stdout == "user net True\n"
     assert done.stderr == ""
+
+
+def test_a_network_is_there_when_its_maker_has_ended() -> None:
+    """Otherwise a zombie is left where no init process waits for orphans, as in many containers."""
+    command = [sys.executable, "-I", "-S", network_namespace.__file__]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        assert children_of(process.pid) == set()
 
 
 def test_a_kernel_that_forbids_isolation_says_why() -> None:

@@ -74,7 +74,8 @@ def test_a_process_that_ends_by_itself_leaves_no_folder(place: Path) -> None:
 
 
 def test_a_folder_that_was_kept_stays(place: Path) -> None:
-    assert ended(place, "(place / 'log').touch(); temporary_folders.keep(place)") == 0
+    """So does one that has no mark."""
+    assert ended(place, "(place / 'log').touch(); temporary_folders.keep(place); temporary_folders.keep(place)") == 0
     temporary_folders.tidy(str(place))
     assert [names(each) for each in place.iterdir()] == [["log"]]
 
@@ -88,6 +89,7 @@ def test_a_folder_without_the_mark_or_the_name_is_nobodys_to_remove(place: Path)
     for each in ("world-x", "pymp-x", "other-x"):
         (place / each).mkdir()
     (place / "other-x" / temporary_folders.MARK).touch()
+    (place / "pymp-x" / temporary_folders.MARK).symlink_to(place / "other-x" / temporary_folders.MARK)
     (place / "faults-x").symlink_to(place / "other-x")
     (place / "faults-y").touch()
     before = names(place)
