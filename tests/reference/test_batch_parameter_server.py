@@ -147,6 +147,7 @@ def stop_itself(trainer: str, role: str) -> None:
     Trainer.gradients = stopping  # type: ignore[method-assign, assignment]
 
 
+@pytest.mark.usefixtures("forkserver")
 @pytest.mark.parametrize(("trainers", "stopped", "limit"), [(3, "trainer2", 6), (1, "trainer1", 15)])
 def test_a_stopped_trainer_is_named_when_the_round_is_due(trainers: int, stopped: str, limit: float) -> None:
     """Erratum S2.7: with the published server the others wait until the RPC timeout, and learn no name. Of a single
