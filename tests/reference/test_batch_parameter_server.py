@@ -78,6 +78,36 @@ def test_the_first_model_is_a_copy() -> None:
         server.round.close()
 
 
+class LockNotes(dict[str, Any]):
+    """A server's reports, which note whether its lock is held when one comes."""
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self.lock = lock
+        self.held: list[bool] = []
+
+    def __setitem__(self, trainer: str, report: Any) -> None:
+        self.held.append(self.lock.locked())
+        super().__setitem__(trainer, report)
+
+    def pop(self, trainer: str, *default: Any) -> Any:
+        self.held.append(self.lock.locked())
+        return super().pop(trainer, *default)
+
+
+def locked_while_reporting(case: Case) -> list[bool]:
+    """Runs on ps: whether the lock is held where a report changes the server."""
+    server = BatchUpdateParameterServer(case)
+    server.reports = notes = LockNotes(server.lock)
+    torch.futures.wait_all([send(RRef(server), name, *report(case)) for name in server.trainers])
+    server.round.close()
+    return notes.held
+
+
+def test_a_report_is_worked_on_under_the_lock() -> None:
+    with launch(["ps"]) as world:
+        assert world.call("ps", locked_while_reporting, SMALL) == [True] * (3 + 3)
+
+
 def lock_is_free_in_callbacks(case: Case) -> list[bool]:
     """Runs on ps: whether the lock is free while the replies of a round are made."""
     server = BatchUpdateParameterServer(case)
