@@ -94,10 +94,10 @@ def _remove_if_dead(place: Path) -> None:
         handle = os.open(place / MARK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails if its launcher lives
-            for each in place.iterdir():  # the mark goes last: if this process is killed, the next one can continue
-                if each.name != MARK:
-                    _delete(each)
-            shutil.rmtree(place, ignore_errors=True)
+            # The mark goes last: if this process is killed, the next one can continue.
+            for each in sorted(place.iterdir(), key=lambda each: each.name == MARK):
+                _delete(each)
+            place.rmdir()
         finally:
             os.close(handle)
 
