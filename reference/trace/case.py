@@ -136,7 +136,7 @@ class Case:
         self.require(wanted is int or math.isfinite(value), item.name, "finite")
         self.require(low is None or value >= low, item.name, f"at least {low}")
         self.require(high is None or value <= high, item.name, f"at most {high}")
-        self.require(wanted is float or int(value).bit_length() <= BITS, item.name, f"a number of at most {BITS} bits")
+        self.require(int(value).bit_length() <= BITS, item.name, f"a number of at most {BITS} bits")
         return value + wanted(0)  # turns -0.0 into 0.0, which is equal but written differently
 
     def to_json(self) -> str:

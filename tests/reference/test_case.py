@@ -134,7 +134,7 @@ def test_bad_values_are_refused(values: dict[str, Any], message: str) -> None:
     assert refusal(Sample, values) == f"test_case: {message}"
 
 
-@pytest.mark.parametrize("field", ["seed", "timeout"])
+@pytest.mark.parametrize("field", ["seed", "free", "timeout"])
 def test_a_huge_integer_is_refused_like_any_other(field: str) -> None:
     assert refusal(Sample, {field: 10**400}).startswith(f"test_case: {field} must be ")
 
