@@ -212,7 +212,7 @@ def _judge_rounding(
         return f"{comparison}; the twin itself has NaN or infinity in {name}, so there is no bound", "unknown"
     try:
         if not other_decision(run, twin):  # before any further twin is computed, which takes long
-            check_comparable(run.tensors, twin.tensors, same_dtype=False)
+            check_comparable(run.tensors, twin.tensors)
         integers = tuple((n, t.numpy().tobytes()) for n, t in run.tensors.items() if not t.is_floating_point())
         if integers not in known:
             known.clear()  # those of one order are kept: each has a whole trace in float64

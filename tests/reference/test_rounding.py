@@ -391,10 +391,13 @@ def test_what_the_twins_of_a_case_have_shown_holds_for_its_next_run() -> None:
         assert judged == judge(run, parameter_server.train_locally)
 
 
-def test_a_run_with_nan_is_refused_before_its_twins_are_measured() -> None:
+def test_a_run_with_nan_or_another_dtype_is_refused_before_its_twins_are_measured() -> None:
     healthy, twin = parameter_server.train_locally(SERVER), Noting()
     assert judge(off(healthy, LAST, lambda weight: weight * float("nan")), twin, {}) == (f"{LAST}: holds NaN", "wrong")
     assert len(twin.given) == 1
+    wanted = f"{LAST}: dtypes differ, torch.float64 and torch.float32", "wrong"
+    assert judge(off(healthy, LAST, torch.Tensor.double), twin, {}) == wanted
+    assert len(twin.given) == 2
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
