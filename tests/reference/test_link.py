@@ -21,8 +21,9 @@ import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from reference.outcome import PeerLost
 from reference.world import link
-from reference.world.link import Link, Messages, first_frame
+from reference.world.link import Link, Messages, Phase, first_frame
 
 
 def framed(frame: bytes) -> bytes:
@@ -227,6 +228,16 @@ def test_other_pickles_are_not_affected() -> None:
     assert torch.Tensor not in copyreg.dispatch_table
     assert b"reference.world.link" not in pickle.dumps(torch.ones(2))
     assert b"reference.world.link" in link.dumps(torch.ones(2))
+
+
+def test_a_role_that_plays_when_it_hears_of_a_loss_raises_it_in_its_next_phase() -> None:
+    ours, theirs = Pipe()
+    with ours, theirs:
+        role = Link(ours, os.getpid())
+        role.enter(Phase.RUNNING)
+        role._hear_of_peer_death("b was killed by SIGKILL")
+        with pytest.raises(PeerLost, match=r"^b was killed by SIGKILL$"):
+            role.enter(Phase.FINISHED)
 
 
 def test_a_role_whose_launcher_has_ended_dies_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
