@@ -79,6 +79,19 @@ class TestHealthy:
                 starts_again(world, "a", "b", place=place)
             assert world.wait() == dict.fromkeys("ab", Returned(None))
 
+    def test_what_was_noted_in_a_world_that_torch_has_ended_is_forgotten(self) -> None:
+        with idle("ab") as world:
+            assert not world.call("a", roles.is_in_its_shutdown)
+            world.run(dict.fromkeys("ab", plays.shutdown))
+            starts_again(world, "a")
+            assert world.call("a", partial(roles.end, LIMIT)).text == ""
+
+    def test_a_role_that_has_left_the_last_count_is_not_missing(self) -> None:
+        """The first role waits for the last one there, and sees meanwhile that another one has left."""
+        with idle() as world:
+            ended = world.run({"a": roles.end, "b": roles.end, "c": partial(roles.end_when_seen_to_leave_last, "b")})
+            assert [of(ended, role).text for role in "abc"] == [""] * 3
+
     def test_a_role_alone_ends(self) -> None:
         with idle("a") as world:
             assert world.call("a", roles.barrier_outlives_the_start)

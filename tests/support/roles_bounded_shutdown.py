@@ -9,13 +9,15 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial, wraps
+from types import SimpleNamespace
 from typing import Any
 
 import torch.distributed.rpc as rpc
 from torch._C._distributed_rpc import _get_current_rpc_agent, _is_current_rpc_agent_set
 
 from reference.world import bounded_shutdown, shutdown
-from reference.world.bounded_shutdown import READY, TimeLimit, WorkThread, here, losses_named, state
+from reference.world.bounded_shutdown import READY, ShutdownBarrier, TimeLimit, WorkThread, here, losses_named, state
 from reference.world.rpc_agent import LOCAL_OPTIONS, start_agent
 from tests.support import roles_shutdown as plays
 from tests.support.answers import Answer, answer
@@ -121,6 +123,29 @@ def end_with_a_short_count(timeout: float = 30) -> Answer:
     """Shut down, and wait in the last count for a second."""
     bounded_shutdown.COUNT_SECONDS = 1.0
     return end(timeout)
+
+
+def end_when_seen_to_leave_last(peer: str) -> Answer:
+    """Shut down, and tell the first rank only after ``peer`` has left and this role was then asked where it is."""
+    asked, count, where = threading.Event(), bounded_shutdown._count, bounded_shutdown.state
+
+    def add(store: Any, key: str, amount: int) -> int:
+        _await(lambda: rpc_fails(peer), f"{peer} has not left")
+        asked.clear()
+        assert asked.wait(10)
+        return int(store.add(key, amount))
+
+    def last(agent: Any, barrier: ShutdownBarrier, limit: TimeLimit) -> None:
+        store = SimpleNamespace(add=partial(add, agent.store))
+        count(SimpleNamespace(join=agent.join, get_worker_info=agent.get_worker_info, store=store), barrier, limit)
+
+    @wraps(where)  # so that it can be sent under that name
+    def asked_where() -> bounded_shutdown.State:
+        asked.set()
+        return where()
+
+    bounded_shutdown._count, bounded_shutdown.state = last, asked_where
+    return end()
 
 
 def is_in_its_shutdown() -> bool:
