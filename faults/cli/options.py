@@ -222,7 +222,7 @@ def only_theirs(command: list[str], own: Sequence[Option]) -> list[str]:
 def startable(command: list[str]) -> list[str]:
     """Put the interpreter before a Python file. Raises BadInput: there is no such file, or it is a folder."""
     name = command[0]
-    if Path(name).is_dir() and ("/" in name or shutil.which(name) is None):
+    if Path(name).is_dir() and shutil.which(name) is None:
         raise BadInput(f"--script {name} is a folder: wanted a Python file or a command")
     if not name.endswith(".py"):
         return command

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from faults.cli.main import main
-from faults.cli.options import read_plan
+from faults.cli.options import read_plan, startable
 from faults.plan import Plan, PlanError
 from reference.system import temporary_folders
 from tests.support.processes import children_of, descendants_of, end, left_after
@@ -181,6 +181,12 @@ BAD += [
     (["run", "--script=x.py", "--plan", DELAY], "wanted it before --script, or `--script -- ...` to pass it on"),
     (["run", "--script", "--plan", DELAY, "x.py"], "'--plan' stands after --script"),
 ]
+
+
+def test_a_command_is_started_although_a_folder_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("true").mkdir()
+    assert startable(["true"]) == ["true"]
 
 
 @pytest.mark.parametrize(("arguments", "said"), BAD, ids=[" ".join(each).replace(DELAY, "DELAY") for each, _ in BAD])

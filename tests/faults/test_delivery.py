@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
+import signal
 import threading
 import time
 from pathlib import Path
@@ -235,6 +236,20 @@ def test_each_fault_says_its_own_site_and_number(tmp_path: Path) -> None:
 
 def test_a_mistake_of_the_program_stays_visible() -> None:
     assert deliver(envelope("Delay side=reply seconds=9", asynchronous=True), lambda: 3, (), {}) == 3
+
+
+@pytest.mark.parametrize(
+    ("handler", "told", "why"),
+    [(signal.SIG_IGN, ["failed"], "b ignores SIGTERM"), (lambda *_: None, ["fired", "effective"], None)],
+)
+def test_a_callee_that_survives_its_sigterm_answers(handler: Any, told: list[str], why: str | None, tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        assert paid("Crash when=before how=term", Shop()) == 3
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert events(tmp_path) == [*told, "executing", "executed"]
+    assert ledger.read(tmp_path).of(*told)[0].details.get("why") == why
 
 
 # Corrupted requests and replies: what is executed and answered, and the receipts.

@@ -132,7 +132,7 @@ def test_an_error_says_its_first_telling_line(error: Exception, says: str) -> No
 @pytest.mark.parametrize(
     "value",
     [
-        *(7, "Closed", [7], [{}], [{"types": []}], [{"types": 7}], [{"types": [7]}]),
+        *(7, "Closed", [7], [{}], [{"types": []}], [{"types": 7}], [{"types": ["Closed", 7]}]),
         *([{"types": ["Closed"], name: 7}] for name in ("text", "identity", "way", "place", "odd")),
         *([{"types": ["Closed"], "of": of}] for of in (-1, 1, "0")),
         [{"types": ["Closed"]}, {"types": ["Closed"], "of": False}],

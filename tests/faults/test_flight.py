@@ -28,13 +28,14 @@ def world() -> Iterator[World]:
 
 def test_the_caller_fails_while_the_callee_executes(world: World, tmp_path: Path) -> None:
     """The function ends only after the caller has failed. If the caller waited for its end, it would fail 5 s later."""
-    plan = f"Raise site={flight.__name__}:wait_for_failure side=flight"
+    site = f"site={flight.__name__}:wait_for_failure"
+    plan = f"Raise {site} side=flight; Delay {site} side=request seconds=0.01"
     pipe = str(tmp_path / "pipe")
     os.mkfifo(pipe)
     assert played(world, tmp_path, plan, flight.fail_while_it_executes, "b", pipe) == TORN
     timeline = read(tmp_path)
     assert [each.event for each in timeline.events if each.role == "b" and "nth" in each.details] == [
-        *("executing", "fired", "executed", "effective")
+        *("fired", "effective", "executing", "fired", "executed", "effective")
     ]
     assert [each.role for each in timeline.of("info")] == ["a"]
     assert [each.details["site"].rpartition(":")[2] for each in timeline.of("ok", "fail")] == ["process_id"]

@@ -517,8 +517,9 @@ class TestNobodyIsConvicted:
     def test_by_a_store_that_torch_lost_at_a_common_shutdown(self) -> None:
         """Whoever holds the store has left before."""
 
-        def convicted(*events: Event, name: str = "DistNetworkError", **different: Any) -> bool:
-            found = {verdict(script("seed=0", *events, raised("b", name, 4.0), status=status)) for status in (0, 1)}
+        def convicted(*events: Event, name: str = "DistNetworkError", cause: str = "") -> bool:
+            error = raised("b", name, 4.0, cause=cause)
+            found = {verdict(script("seed=0", *events, error, status=status)) for status in (0, 1)}
             assert found in ({"unchecked", "failed loudly"}, {"wrong"})
             return "wrong" in found
 
@@ -526,11 +527,12 @@ class TestNobodyIsConvicted:
         first, own = left("a", 2.0), left("b", 3.0)
         rude = [replace(each, details={"graceful": False}) for each in begun]
         assert not convicted(*begun, first, own)
+        assert not convicted(*begun, first, own, name="RuntimeError", cause="DistNetworkError")
         late = script(DELAY, fired(), *begun, first, own, raised("b", "DistNetworkError", 4.0), status=1)
         assert verdict(late) == "failed loudly"
         assert convicted(*begun, first, own, name="RuntimeError")
         for events in (
-            [*begun, own],  # the other one has not left
+            [*begun, left("b", 2.0), own],  # the other one has not left
             [*begun, left("a", 3.5), own],
             [*begun, first, left("c", 2.5)],  # it has not begun its shutdown
             [rude[0], begun[1], first, own],
