@@ -242,7 +242,9 @@ def test_a_mistake_of_the_program_stays_visible() -> None:
     ("handler", "told", "why"),
     [(signal.SIG_IGN, ["failed"], "b ignores SIGTERM"), (lambda *_: None, ["fired", "effective"], None)],
 )
-def test_a_callee_that_survives_its_sigterm_answers(handler: Any, told: list[str], why: str | None, tmp_path: Path) -> None:
+def test_a_callee_that_survives_its_sigterm_answers(
+    handler: Any, told: list[str], why: str | None, tmp_path: Path
+) -> None:
     before = signal.signal(signal.SIGTERM, handler)
     try:
         assert paid("Crash when=before how=term", Shop()) == 3

@@ -144,6 +144,14 @@ def test_an_error_that_ends_only_a_thread_is_recorded_and_told_as_before(
     assert event.details["links"][0]["types"] == ["KeyError", "LookupError", "Exception"]
 
 
+def test_an_error_that_ends_a_process_is_recorded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process tells it where it is raised, and again at its exit."""
+    monkeypatch.setattr(hook, "_told", set())
+    for _ in range(2):
+        hook.tell_uncaught(tmp_path, KeyError("no sale"))
+    assert [each.details["error"] for each in ledger.read(tmp_path).of("raised")] == ["KeyError: 'no sale'"]
+
+
 def _raise(error: BaseException) -> None:
     raise error
 

@@ -46,7 +46,7 @@ def test_a_written_event_is_read_back(tmp_path: Path) -> None:
     }  # fmt: skip
     assert odd.details == {"path": "a", "line": "two\nlines \r \u2028 \ud800", "nothing": None}
     assert len((tmp_path / "ps.jsonl").read_bytes().splitlines()) == 3
-    assert str(Event("a", "raised", 1.0, {"error": "E: no", "links": [], "stack": ""})) == "    1.0000  a  raised  error=E: no"
+    assert str(Event("a", "up", 1.0, {"nth": 2, "links": [], "stack": ""})) == "    1.0000  a  up  nth=2"
     assert str(fired).endswith("  ps  fired  fault=2 kind=Delay site=m:f caller=trainer1 nth=3 seconds=0.25")
     assert len(str(timeline).splitlines()) >= 3
 

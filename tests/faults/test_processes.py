@@ -114,6 +114,15 @@ def test_leaving_continues_at_once_and_fires_no_more(tmp_path: Path) -> None:
     assert [event for _, event in story(tmp_path)].count("fired") == 1
 
 
+def test_leaving_ends_a_pause_that_is_over_without_continuing_another(tmp_path: Path) -> None:
+    with world(tmp_path, "Pause role=b at=step:1@a seconds=0.1; Pause role=b at=step:2@a seconds=600") as started:
+        started.call("a", plays.step, 1)
+        assert left_after({guardian_of(tmp_path)}, 10) == set()
+        started.call("a", plays.step, 2)
+        started.call("a", plays.undo)
+    assert [each.details["why"] for each in ledger.read(tmp_path).of("resumed")] == ["time", "left"]
+
+
 def test_leaving_continues_a_role_even_if_the_guardian_was_killed(tmp_path: Path) -> None:
     with world(tmp_path, "Pause role=b at=step:1@a seconds=600") as started:
         started.call("a", plays.step, 1)
