@@ -322,8 +322,8 @@ def _needed(facts: Facts, expected: Sequence[str]) -> Check:
     no_time = all(fault.traits.costs_no_time for fault in fired)
     if not no_time and _reached_a_limit(facts):
         return Check("needed", "needless failure", True, "a wait reached its limit")
-    unproven = [fault for number, fault in run.plan.at("message").items() if facts.effects[number] is None]
-    if lost := next((fault for fault in unproven if not fault.traits.loses_nothing(fault)), None):
+    messages = run.plan.at("message").values()
+    if lost := next((fault for fault in messages if not fault.traits.loses_nothing(fault)), None):
         return Check("needed", "needless failure", None, f"{lost} left no evidence, and may have lost something")
     kinds = ", ".join(dict.fromkeys(fault.kind for fault in fired))
     why = "" if no_time else ", no call ran into its own limit, and no error is a time-out"

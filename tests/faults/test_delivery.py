@@ -313,6 +313,8 @@ def test_the_same_seed_changes_the_same_bit_and_others_differ() -> None:
     x = torch.zeros(1000)
     found = [answered(deliver(corrupted("request", "bit", seed=s), add, (x, 0), {})) for s in (1, 1, 2)]
     assert found[0] == found[1] != found[2]
+    twice = envelope("Corrupt side=request change=bit; Corrupt side=request change=bit", seed=1)
+    assert torch.tensor(answered(deliver(twice, add, (x, 0), {}))).count_nonzero() == 2
 
 
 def test_a_leaf_that_wants_gradients_arrives_as_a_leaf() -> None:
@@ -357,7 +359,9 @@ def refuse(x: Any) -> Any:
 def test_an_error_stays_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"^no sale$"):
         deliver(corrupted("reply", "bit"), refuse, (torch.ones(1),), {})
-    assert ledger.read(tmp_path).of("failed")[0].details["why"] == "the reply holds no tensor: the function raised"
+    (failed,) = ledger.read(tmp_path).of("failed")
+    assert failed.details["why"] == "the reply holds no tensor: the function raised"
+    assert failed.details["side"] == "reply"
     with pytest.raises(RuntimeError, match="no sale"):
         deliver(corrupted("reply", "bit", later=True), lambda x: completed(x).then(refuse), (torch.ones(1),), {}).wait()
     assert ledger.read(tmp_path).of("fired") == []

@@ -16,6 +16,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 
+from faults import hook
 from faults.ledger import Timeline, ledger
 from faults.ledger.moments_seen import census
 from faults.plan import Plan, PlanError
@@ -175,6 +176,12 @@ def test_every_gradient_is_counted_at_its_sender(world: World, tmp_path: Path) -
     assert found == HEALTHY
     assert census(timeline)[BACKWARD].callers == {"a": 6, "b": 3}
     assert census(timeline)[BACKWARD].callees == ()
+
+
+def test_a_gradient_that_leaves_after_the_plans_end_is_not_hurt(world: World, tmp_path: Path) -> None:
+    """Its hook stays on the graph, which was made under the plan."""
+    plan = f"Delay site={BACKWARD} role=a nth=1 side=request seconds=1"
+    assert played(world, tmp_path, plan, engine.backwards, "b", 1, hook.deactivate) == HEALTHY[:1]
 
 
 def test_a_delay_loses_nothing(world: World, tmp_path: Path) -> None:

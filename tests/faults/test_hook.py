@@ -91,6 +91,15 @@ def test_an_active_plan_replaces_known_names_and_puts_them_back(tmp_path: Path) 
     assert CalleeState.open is None
 
 
+def test_a_reply_that_a_plan_delays_is_given_when_the_plan_ends(tmp_path: Path) -> None:
+    given: list[str] = []
+    hook.activate(prepared(PLAN, tmp_path), "a")
+    assert CalleeState.open is not None
+    CalleeState.open.delayed_replies.answer(60, lambda: None, partial(given.append, "sold"))
+    hook.deactivate()
+    assert given == ["sold"]
+
+
 def test_a_step_that_is_no_longer_recorded_is_still_a_moment(tmp_path: Path) -> None:
     """The ledger has the first 10,000 steps. A fault may be planned for a later one."""
     reached: list[int] = []
@@ -127,7 +136,7 @@ def test_an_error_that_ends_only_a_thread_is_recorded_and_told_as_before(
 ) -> None:
     told: list[Any] = []
     monkeypatch.setattr(threading, "excepthook", lambda ended: told.append(ended.exc_type))
-    before = threading.excepthook
+    before = sys.excepthook, threading.excepthook
     hook.install(prepared(PLAN, tmp_path))
     hook.activate(tmp_path, "a")
     for error in (KeyError("no sale"), SystemExit(3)):
@@ -136,7 +145,7 @@ def test_an_error_that_ends_only_a_thread_is_recorded_and_told_as_before(
         thread.join(10)
     threading.excepthook(threading.ExceptHookArgs((OSError, None, None, None)))  # Python allows it: no error to record
     hook.remove()
-    assert threading.excepthook is before
+    assert (sys.excepthook, threading.excepthook) == before
     assert told == [KeyError, SystemExit, OSError]
     [event] = ledger.read(tmp_path).of("thread")
     assert event.details["name"] == "reader"

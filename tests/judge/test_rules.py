@@ -316,7 +316,7 @@ class TestWrong:
         plan = "Corrupt site=shop:pay role=a nth=1 side=reply change=bit"
         assert verdict(world(plan, fired(), EFFECTIVE, raised("a", name))) == wanted
         other = event("b", "effective", 2.5, fault=1, kind="Delay")
-        assert verdict(world(plan, fired(), other, raised("a", name))) == "wrong"
+        assert verdict(world(f"{plan}; {DELAY}", fired(), other, raised("a", name))) == "wrong"
         assert verdict(world(plan, fired(), replace(EFFECTIVE, time=3.5), raised("a", name))) == "wrong"
 
 

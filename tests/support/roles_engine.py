@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from types import FunctionType
 from typing import Any
 
@@ -62,8 +62,9 @@ def times(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return x * y
 
 
-def backwards(to: str, count: int) -> list[tuple[list[float], list[float]]]:
+def backwards(to: str, count: int, before: Callable[[], object] = list) -> list[tuple[list[float], list[float]]]:
     """Differentiate sum(3 x y) so many times, with y fetched from its owner: the gradients of x, and of y there.
+    ``before``: what is done before each backward pass.
 
     Each pass sends two messages: 3y, the gradient of x, from the callee; 3x, the gradient of y, from this role. (The
     product is computed by the callee, to which y returns: its gradient comes back, and goes on to its owner.)
@@ -74,7 +75,9 @@ def backwards(to: str, count: int) -> list[tuple[list[float], list[float]]]:
         x = torch.full((3,), float(number), dtype=torch.float64, requires_grad=True)
         with dist_autograd.context() as context:
             product = rpc.rpc_sync(to, times, args=(x, x.new_ones(3)))
-            dist_autograd.backward(context, [(3 * product * rref.to_here()).sum()])  # type: ignore[attr-defined]
+            loss = (3 * product * rref.to_here()).sum()
+            before()
+            dist_autograd.backward(context, [loss])  # type: ignore[attr-defined]
             there = rpc.rpc_sync(to, gradient_of, args=(context, rref))
             found.append((dist_autograd.get_gradients(context)[x].tolist(), there))  # type: ignore[attr-defined]
     return found

@@ -89,12 +89,15 @@ def test_over_rpc_only_a_text_is_left_but_the_callees_class_can_be_noted(world: 
 
 
 def test_a_class_is_forgotten_when_nobody_notes_any_more() -> None:
-    """A later error may have the same text."""
+    """A later error may have the same text. Of many errors, the last ones are known."""
     undo, error = callee_errors.install(), RuntimeError("no sale")
     assert RemoteException("no sale", KeyError).exception_type is KeyError
     assert callee_errors.raised_there(error) is KeyError
+    assert {RemoteException(f"sale {number}", KeyError).exception_type for number in range(1000)} == {KeyError}
+    last = RuntimeError("sale 999")
+    assert list(map(callee_errors.raised_there, (error, last))) == [None, KeyError]
     undo()
-    assert callee_errors.raised_there(error) is None
+    assert callee_errors.raised_there(last) is None
 
 
 @pytest.mark.parametrize("name", KINDS)

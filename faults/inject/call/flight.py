@@ -22,7 +22,7 @@ TORN = "EOF: end of file (this error originated at tensorpipe/transport/uv/conne
 # Why a `remote` cannot fail in flight.
 REMOTE = "a `remote` returns its RRef at once, and has no future that could fail in flight"
 
-_numbers = itertools.count(1)
+_numbers = itertools.count()
 
 
 def new_key(role: str) -> str:
