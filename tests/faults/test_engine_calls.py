@@ -16,14 +16,15 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from faults import hook
 from faults.ledger import Timeline, ledger
 from faults.ledger.moments_seen import census
 from faults.plan import Plan, PlanError
 from faults.plan.fields import BACKWARD, ENGINE_SITES, TO_HERE
+from faults.run.runs import prepared
 from faults.strategies import plans
 from reference.world import World, launch
 from tests.support import roles_engine as engine
+from tests.support import roles_shop as shop
 from tests.support.active_plan import played
 
 
@@ -181,7 +182,8 @@ def test_every_gradient_is_counted_at_its_sender(world: World, tmp_path: Path) -
 def test_a_gradient_that_leaves_after_the_plans_end_is_not_hurt(world: World, tmp_path: Path) -> None:
     """Its hook stays on the graph, which was made under the plan."""
     plan = f"Delay site={BACKWARD} role=a nth=1 side=request seconds=1"
-    assert played(world, tmp_path, plan, engine.backwards, "b", 1, hook.deactivate) == HEALTHY[:1]
+    world.call("a", shop.activate, str(prepared(Plan.parse(plan), tmp_path)), "a")
+    assert world.call("a", engine.backwards, "b", 1, shop.deactivate) == HEALTHY[:1]
 
 
 def test_a_delay_loses_nothing(world: World, tmp_path: Path) -> None:
