@@ -22,7 +22,7 @@ from reference.conform.answer import read_answer
 from reference.conform.judge import Found, Ran, ended_badly, judge_answer
 from reference.conform.process import run_command
 from reference.conform.suite import Entry, Suite, SuiteCase
-from reference.conform.tensor_file import DTYPES, read, write
+from reference.conform.tensor_file import DTYPES, write
 from reference.system.processes import result_of
 from reference.system.text import OneLine, shown
 from reference.trace.case import Case
@@ -163,7 +163,7 @@ class Implementation:
             ended = run_command([*self.command, str(asked.folder), str(out)], self.seconds)
             said = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2]
             return ended_badly(Ran(ended.status, ended.seconds), said)
-        found = self.function(deepcopy(asked.described), dict(read(asked.folder / "input.safetensors", 2**30).arrays))
+        found = self.function(deepcopy(asked.described), dict(asked.inputs))
         if found is None:
             return "skipped", "the function returned None", ()
         if why := _not_arrays(found):
