@@ -16,6 +16,7 @@ from functools import cache
 from itertools import islice, pairwise
 from pathlib import Path
 from types import CodeType
+from zlib import crc32
 
 from tests.mutants.checkout import write
 
@@ -63,8 +64,8 @@ class Drawn:
 
     @property
     def name(self) -> str:
-        """The same for the same change, as long as nothing before it in the file changes."""
-        return f"{self.file}:{self.line}:{self.start} {self.operator}"
+        """The same for the same change, as long as nothing before it in the file changes; another for any other."""
+        return f"{self.file}:{self.line}:{self.start} {self.operator} {crc32(self.new.encode()):08x}"
 
     def plant(self, root: Path) -> None:
         """Plant the bug in the copy of the checkout at ``root``."""

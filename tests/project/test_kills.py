@@ -58,12 +58,13 @@ def test_each_operator_makes_its_change(text: str, changed: set[str]) -> None:
     assert all(any(each in whole for whole in found) for each in changed)
 
 
-def test_a_bug_is_named_by_its_place() -> None:
+def test_a_bug_is_named_by_its_place_and_what_is_put_there() -> None:
     (bug,) = bugs_of("a.py", "\n\nx = é < b\n")
-    assert bug.name == "a.py:3:8 comparison"
+    assert bug.name.startswith("a.py:3:8 comparison ")
     assert bug.line == 3
     assert bug.old == "<"
     assert bug.new == "<="
+    assert len({each.name for each in bugs_of("a.py", "x = a and b\n")}) == 3
 
 
 def test_the_seed_decides_what_is_drawn(tmp_path: Path) -> None:
