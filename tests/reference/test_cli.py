@@ -175,6 +175,12 @@ def test_a_missing_device_is_refused(name: str, capsys: pytest.CaptureFixture[st
     assert line == "device 'cuda' is not available on this machine, wanted 'cpu'"
 
 
+def test_a_device_that_is_there_is_taken(world: FakeWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert main(["run", "parameter_server", "--device", "cuda"]) == 0
+    assert given_case(world) == parameter_server.Case(device="cuda", record="ends")
+
+
 @pytest.mark.usefixtures("no_process")
 @pytest.mark.parametrize(
     ("path", "reason"),
@@ -273,6 +279,7 @@ def test_help_of_a_tutorial_names_every_field(
         option = f"--{dashed}, {shape}" if item.metadata["type"] is bool else f"--{dashed} {shape}"
         default = "" if item.default == "" else f" (default: {item.default})"
         assert f"{option} {item.metadata['help']}{default}" in text
+    assert "(default: every); without --save: ends" in text
     assert "--save FILE save the trace there" in text
     assert "--deadline X seconds for the whole run; under torchrun, for the shutdown (default: 3600)" in text
     assert " ".join((load(name).__doc__ or "").split()) in text

@@ -186,7 +186,7 @@ def test_exact_cases_are_run_and_judged_without_torch(suite: Suite, tmp_path: Pa
         command = [sys.executable, "-c", program, *run, "--", sys.executable, str(NUMPY)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == status, done
-        assert said in done.stdout + done.stderr, done
+        assert said in (done.stderr if status else done.stdout), done
 
 
 def test_a_program_whose_runs_differ_is_unstable_before_it_is_wrong(
@@ -336,3 +336,10 @@ def test_a_case_of_other_numbers_is_no_case_of_the_suite(tmp_path: Path) -> None
     index.write_text(json.dumps(content))
     with pytest.raises(SuiteBroken, match="its numbers changed since this id was published"):
         open_suite(folder)
+
+
+def test_the_last_step_of_an_episode_ends_its_last_start(suite: Suite) -> None:
+    given = suite.cases["batch_reinforce-001"].inputs
+    assert {name: array[-1] for name, array in given.items() if name.endswith("/ends")} == {
+        f"data/observer{number}/{episode:04d}/ends": 1 for number in (1, 2, 3) for episode in (0, 1)
+    }

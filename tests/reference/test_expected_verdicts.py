@@ -75,6 +75,10 @@ def test_entries_made_anew_expect_what_was_judged_and_keep_reasons() -> None:
     assert compared(*found).holds
 
 
+def test_an_entry_made_anew_has_a_reason_even_if_the_verdict_has_none() -> None:
+    assert updated([Judged("rnn-001", "errored")], [], KNOWN) == [Expectation("rnn-001", "errored", "errored")]
+
+
 def test_entries_made_anew_keep_those_of_cases_that_were_not_judged() -> None:
     old = [Expectation("rnn-*", "errored", "no engine"), Expectation("pipeline-00*", "errored", "no pipeline")]
     found = {each.cases: (each.verdict, each.reason) for each in updated(JUDGED, old, KNOWN)}

@@ -33,6 +33,18 @@ def test_each_mistake_is_named(mistake: Broken, suite: Suite, tmp_path: Path) ->
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [("gradients recorded late", "step 0001, gradient"), ("next batch's labels", "step 0002, loss")],
+)
+def test_the_first_difference_is_where_the_mistake_begins(name: str, place: str) -> None:
+    (mistake,) = [each for each in MISTAKES if each.name == name]
+    healthy = prepared(mistake.case)
+    found = explain(mistake.tensors(healthy), healthy.twin)
+    assert found.lines[0].startswith(f"First difference: {place}. ")
+
+
+@pytest.mark.long
 def test_each_hypothesis_has_a_broken_implementation_that_it_names() -> None:
     tried = set()
     for entry in (each for each in CATALOGUE if each.core):

@@ -145,13 +145,14 @@ def test_a_finished_table_is_printed_and_drawn(
 ) -> None:
     """Real worlds, up to two observers."""
     monkeypatch.chdir(tmp_path)
-    assert main(["run", "batch_reinforce", "--compare-batching", "--max-observers", "2", *FAST]) == 0
+    options = ["--compare-batching", "--max-observers", "2", "--picture", "times.svg", *FAST]
+    assert main(["run", "batch_reinforce", *options]) == 0
     out = capsys.readouterr().out
     rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in out.splitlines() if line[:1] == "│"]
     assert [row[0] for row in rows] == ["1", "2"]
     assert all(float(cell) > 0 for row in rows for cell in row[1:])
-    assert "picture saved to batch_reinforce.png" in out
-    assert (tmp_path / "batch_reinforce.png").stat().st_size > 1000
+    assert "picture saved to times.svg" in out
+    assert "<!-- batch_reinforce -->" in (tmp_path / "times.svg").read_text()
 
 
 class Answers(io.StringIO):
