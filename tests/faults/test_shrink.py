@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from faults.cli.main import main
 from faults.cli.shrink_command import report, shrink_plan
 from faults.judge.rules import Check, Judgement, judge
+from faults.ledger import ledger
 from faults.ledger.ledger import Event, Timeline
 from faults.ledger.record import End, Run, read
 from faults.plan import Fault, Plan
@@ -293,7 +294,9 @@ def test_a_program_that_fails_before_the_fault_is_refused(tmp_path: Path) -> Non
 def test_a_plan_of_which_nothing_is_known_gives_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = iter([("equal", ""), ("unknown", "the check did not end")])
     subject = replace(plays.subject(plays.careful), judge=lambda outcomes: next(found))
-    assert shrink_of(subject, Plan.parse(f"Delay {PAY} side=reply seconds=0.01"), options(dir=str(tmp_path))) == 3
+    traced = options(dir=str(tmp_path), leaks="trace")
+    assert shrink_of(subject, Plan.parse(f"Delay {PAY} side=reply seconds=0.01"), traced) == 3
+    assert ledger.read(tmp_path / "healthy").of("traced"), "the run that the others are compared with is traced, too"
     assert capsys.readouterr().out.startswith("unknown whether the program fails under the plan, so there is nothing")
 
 
