@@ -134,12 +134,17 @@ def test_a_rank_of_torchrun_is_ended_by_sigterm_at_once() -> None:
     assert subprocess.check_output([sys.executable, "-c", text + asked]) == b"True\n"
 
 
-def test_a_command_that_cleans_up_for_long_is_ended_by_a_later_signal() -> None:
-    text = "import signal; from reference.system import interrupts as i; i.TOGETHER = 0.0; i.over();"
-    program = [sys.executable, "-c", f"{text} signal.raise_signal(15)"]
-    done = subprocess.run(program, stderr=subprocess.PIPE, timeout=30, check=False)
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [("pass", b""), ("raise KeyboardInterrupt", b"interrupted\n"), ("raise OSError('full')", b"error: full\n")],
+)
+def test_a_command_that_cleans_up_for_long_is_ended_by_a_later_signal(end: str, told: bytes, tmp_path: Path) -> None:
+    """Whether it succeeded, was interrupted or failed."""
+    late = "from reference.system import interrupts; interrupts.TOGETHER = 0.0"
+    main = f"import atexit, signal; {late}; atexit.register(signal.raise_signal, 15); {end}"
+    done = command(tmp_path, main, stderr=subprocess.PIPE, timeout=30)
     assert done.returncode == 130
-    assert done.stderr == b"interrupted\n"
+    assert done.stderr == told + b"interrupted\n"
 
 
 def command(place: Path, main: str, **how: Any) -> subprocess.CompletedProcess[bytes]:
