@@ -117,6 +117,7 @@ def one_line(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> st
         ("run rpc_basics --steps 0", "rpc_basics: steps must be at least 1, got 0"),
         ("run rpc_basics --record some", "rpc_basics: record must be 'every' or 'ends', got 'some'"),
         ("run parameter_server --workers 256", "parameter_server: workers must be at most 255, got 256"),
+        ("run reinforce --steps 10000", "reinforce: steps must be at most 9999, got 10000"),
         ("run parameter_server --device tpu", "parameter_server: device must be 'cpu' or 'cuda', got 'tpu'"),
         (
             "run parameter_server --arithmetic exact --dtype float32 --lr 0.1",

@@ -121,6 +121,12 @@ def test_a_suite_that_has_changed_is_refused(tmp_path: Path) -> None:
         open_suite(tmp_path / "suite")
 
 
+def test_a_file_of_a_suite_that_is_not_json_is_named(tmp_path: Path) -> None:
+    (tmp_path / "suite.json").write_text("{")
+    with pytest.raises(SuiteBroken, match=r"suite\.json: not JSON \(Expecting"):
+        open_suite(tmp_path)
+
+
 def test_equal_suites_have_equal_files(tmp_path: Path) -> None:
     for name in ("a", "b"):
         export(tmp_path / name, chosen("core", "p*"))

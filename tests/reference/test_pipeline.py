@@ -70,6 +70,11 @@ def test_impossible_cases_are_refused(values: dict[str, Any], message: str) -> N
     assert str(caught.value) == f"pipeline: {message}"
 
 
+@pytest.mark.parametrize("wider", ["image_w", "image_h"])
+def test_a_micro_batch_of_one_image_is_accepted_if_batch_norm_has_two_values(wider: str) -> None:
+    assert Case(**{**SMALL, "num_split": 16, wider: 33}).num_split == 16
+
+
 def test_the_roles_have_the_cases_threads_and_timeout() -> None:
     played = roles(Case(rpc_threads=20, timeout=7))
     assert played.options == {"num_worker_threads": 20, "rpc_timeout": 7.0}
