@@ -72,7 +72,7 @@ def add_case_options(parser: argparse.ArgumentParser, defaults: Case, *, saves: 
             default += "; without --save: ends"
         option = f"--{item.name.replace('_', '-')}"
         if kind is bool:
-            parser.add_argument(option, action=argparse.BooleanOptionalAction, default=None, help=default)
+            parser.add_argument(option, action=argparse.BooleanOptionalAction, help=default)
         else:
             shape = options or {int: "N", float: "X", str: "TEXT"}[kind]
             parser.add_argument(option, type=kind, metavar=shape, help=default)

@@ -328,4 +328,4 @@ def _index(folder: Path, entries: Sequence[Entry]) -> dict[str, Any]:
 
 def _write_json(path: Path, content: Any) -> None:
     with whole(path) as scratch:
-        scratch.write_text(json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n", encoding="utf-8")
+        scratch.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")

@@ -73,16 +73,4 @@ def _ask() -> Network:
         if not answer or answer[0] == "no":
             why = " ".join(answer[1:]) or "the process that makes it died"
             return Network(lacking=f"no network namespace can be made here: {why}")
-        return Network(_opened(maker.pid, answer))
-
-
-def _opened(pid: int, names: list[str]) -> tuple[int, ...]:
-    opened: list[int] = []
-    try:
-        for name in names:
-            opened.append(os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC))
-    except OSError:
-        for descriptor in opened:
-            os.close(descriptor)
-        raise
-    return tuple(opened)
+        return Network(tuple(os.open(f"/proc/{maker.pid}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in answer))

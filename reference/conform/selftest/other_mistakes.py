@@ -116,7 +116,7 @@ class _Remembering(nn.LSTM):
     last: Any = None
 
     def forward(self, input: torch.Tensor, hx: Any = None) -> Any:  # type: ignore[override]
-        found = super().forward(input, self.last or hx)
+        found = super().forward(input, self.last)
         self.last = tuple(each.detach() for each in found[1])
         return found
 
