@@ -136,7 +136,7 @@ def listen_on_loopback() -> None:
 def silence_upstream() -> None:
     """Ignore upstream's warnings about upstream's own code, which no user can change (erratum 0.10)."""
     # init_rpc's use of ProcessGroupGloo (issue 149393)
-    warnings.filterwarnings("ignore", message=r"(?s).*ProcessGroupGloo", category=UserWarning)
+    warnings.filterwarnings("ignore", message=r"(?s).*ProcessGroupGloo")
     # DistributedOptimizer's functional optimizers, on the owner of the parameters
     warnings.filterwarnings("ignore", message=r".?TorchScript.? support for functional optimizers")
 

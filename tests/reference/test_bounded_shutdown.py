@@ -146,7 +146,8 @@ class TestMissing:
         survivors = sorted({"a", "b", "c"} - {dead})
         with idle() as world:
             kill(world, dead)
-            ended = world.run(dict.fromkeys(survivors, roles.end))
+            # The first role watches the others as soon as one of them has come.
+            ended = world.run({role: roles.end_after_news if role == "a" else roles.end for role in survivors})
             for role in survivors:
                 assert lost(ended, role).startswith(tuple(f"{dead} is gone: {text}" for text in GONE))
                 assert of(ended, role).seconds < AT_ONCE
@@ -253,6 +254,12 @@ class TestMissing:
             assert re.fullmatch(r"[ab]'s shutdown failed: c does not answer within \d+\.\d s", lost(ended, role))
             assert of(ended, role).seconds < 10
 
+    def test_python_waits_for_a_count_that_has_not_ended(self) -> None:
+        """It would abort the process that came back from C++ then."""
+        with idle("a") as world:
+            left = world.call("a", roles.threads_left_by_a_count_without_end, LIMIT)
+        assert [" daemon " in each for each in left] == [False]
+
     def test_a_role_without_this_package_is_named(self) -> None:
         with idle("ab") as world:
             world.call("b", roles.forget_the_package)
@@ -315,6 +322,7 @@ class TestWork:
             assert "it still executes in wait_busily at roles_bounded_shutdown.py:" in blocked.text
             assert ", time.sleep; until that has ended, init_rpc cannot start RPC again" in blocked.text
             assert world.call("a", roles.is_up)
+            assert [" daemon " in each for each in world.call("a", roles.threads_left)] == [True]
             world.call("a", roles.go_on)
             assert world.call("a", roles.end).text == ""
             starts_again(world, "a", "b")

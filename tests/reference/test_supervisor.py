@@ -20,7 +20,7 @@ import pytest
 from reference.outcome import Outcome, Overdue, PeerLost, Raised, Returned, WorldError
 from reference.world import World, launch
 from reference.world.link import Phase
-from reference.world.supervisor import Grace
+from reference.world.supervisor import Grace, Supervisor
 from tests.support import roles_grace, roles_plain
 
 pytestmark = pytest.mark.usefixtures("forkserver")  # its start is no part of a deadline
@@ -117,6 +117,19 @@ def test_a_stopped_role_is_left_alone_while_others_may_go_on(one_ends: bool, tmp
     if one_ends:
         roles |= {"b": partial(roles_grace.fail, pid, plays), "c": partial(roles_grace.wait_for_ever, plays)}
     assert str(played(roles, deadline=4, grace=0.2)["a"]) == "was overdue"
+
+
+def test_a_role_that_reports_no_more_is_waited_for_without_a_busy_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, look = list[Supervisor](), Supervisor._look
+
+    def count(self: Supervisor) -> None:
+        looks.append(self)
+        look(self)
+
+    monkeypatch.setattr(Supervisor, "_look", count)
+    outcomes = played({"a": roles_plain.nothing}, before=roles_grace.report_no_more, deadline=2)
+    assert "in report_no_more" in stacks(outcomes["a"])
+    assert len(looks) < 20
 
 
 @pytest.mark.parametrize("grace", [0, True])

@@ -93,6 +93,12 @@ def test_a_survivor_in_the_shutdown_hears_of_a_death() -> None:
     assert any(place in survivor.traceback for place in ("rpc.shutdown()", "link.enter", "with _peers_blamed"))
 
 
+def test_a_survivor_whose_shutdown_fails_hears_of_a_death_that_its_launcher_sees_later() -> None:
+    roles = {"a": roles_plain.kill_oneself_when_b_is_done, "b": roles_plain.be_done_when_the_shutdown_fails}
+    with launch(roles, deadline=20) as world:
+        assert without_traceback(world.wait()["b"]) == lost("a was killed by SIGKILL")
+
+
 def test_an_overdue_role_leaves_the_stacks_of_all_threads() -> None:
     start = time.monotonic()
     outcomes = outcomes_with(roles_plain.wait_for_ever, deadline=1.5)
@@ -268,8 +274,10 @@ class TestCalls:
     def test_a_call_that_kills_its_role_tells_what_the_role_has_written(self) -> None:
         with launch(["a"]) as world:
             world.call("a", print, "what C++ has said")
+            world.call("a", roles_plain.say_to_stderr, "what Python has said")
             with pytest.raises(
-                RoleFailed, match=r"^a was killed by SIGABRT\nwhat C\+\+ has said\nFatal Python error: "
+                RoleFailed,
+                match=r"^a was killed by SIGABRT\nwhat C\+\+ has said\nwhat Python has said\nFatal Python error: ",
             ):
                 world.call("a", os.abort)
 
@@ -322,6 +330,7 @@ class TestNothingIsLeft:
         with launch({"a": roles_plain.wait_for_ever}) as world:
             assert is_running(world.pids["a"])
             assert world.busy
+            assert world.ended == {}
         assert world.outcomes == {"a": Killed(signal.SIGKILL)}
         assert left_after(set(world.pids.values()), 5) == set()
         assert not world.folder.exists()
@@ -451,6 +460,8 @@ class TestLogs:
         assert len(world.log("a")) == 1 << 16
 
     def test_a_folder_that_was_given_stays_and_can_be_used_again(self, tmp_path: Path) -> None:
+        """Also if no role had begun: an earlier launch has failed."""
+        (tmp_path / "rendezvous").touch()
         for _ in range(2):
             with launch({"a": roles_plain.speak, "b": roles_plain.name}, folder=tmp_path) as world:
                 assert world.wait()["b"] == Returned("b")
@@ -577,6 +588,13 @@ def test_bad_arguments_start_nothing(
     with pytest.raises(WorldError) as caught:
         launch(**arguments)  # type: ignore[arg-type]
     assert str(caught.value) == message
+
+
+def test_run_rank_checks_its_arguments_and_takes_any_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable, value in {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}.items():
+        monkeypatch.setenv(variable, value)
+    with pytest.raises(WorldError, match=r"^a world needs at least one role, got none$"):
+        run_rank({})
 
 
 def test_run_rank_needs_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:

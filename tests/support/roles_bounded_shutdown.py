@@ -201,6 +201,12 @@ def threads_left() -> list[str]:
     return [repr(each) for each in threading.enumerate() if isinstance(each, WorkThread)]
 
 
+def threads_left_by_a_count_without_end(timeout: float) -> list[str]:
+    bounded_shutdown._count = lambda *_: wait_busily()
+    assert end(timeout).error == "PeerLost"
+    return threads_left()
+
+
 def forget_the_package() -> None:
     """Be a process in which this project is not installed."""
     sys.modules["reference.world.bounded_shutdown"] = None  # type: ignore[assignment]

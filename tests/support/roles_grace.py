@@ -5,9 +5,11 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -61,6 +63,14 @@ def a_takes_its_time(seconds: int, role: str) -> None:
     """Make ``a`` sleep before it starts RPC, with Python's lock."""
     if role == "a":
         ctypes.PyDLL(None).sleep(seconds)
+
+
+def report_no_more(role: str) -> None:
+    """Close the way to the launcher, the only socket before RPC starts, and go on for ever."""
+    for number in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 (a Path would open more descriptors)
+        with suppress(OSError), socket.socket(fileno=os.dup(number)) as own:
+            own.shutdown(socket.SHUT_WR)
+    wait_for_ever()
 
 
 def stop(place: Path | None = None) -> None:

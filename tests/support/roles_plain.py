@@ -22,6 +22,7 @@ import torch.distributed.rpc as rpc
 from torch._C._distributed_rpc import _get_current_rpc_agent, _is_current_rpc_agent_set
 
 from reference.trace.progress import log_step
+from reference.world import link
 
 _before: list[str] = []
 
@@ -116,6 +117,17 @@ def be_done() -> None:
     _done.set()
 
 
+def be_done_when_the_shutdown_fails() -> None:
+    """Let the shutdown fail as at a lost peer, and be done then: that peer may die only now."""
+
+    def fail() -> None:
+        be_done()
+        raise RuntimeError("eof")
+
+    rpc.shutdown = fail  # type: ignore[assignment]
+    link.PEER_DEATH_SECONDS = 20.0
+
+
 def await_done() -> bool:
     """Wait for `be_done`. Executed on a role that runs it."""
     return _done.wait(30)
@@ -204,6 +216,10 @@ def speak() -> None:
     print("said to stderr", file=sys.stderr)
     os.write(1, b"said by the process\n")
     warnings.warn("said as a warning", stacklevel=1)
+
+
+def say_to_stderr(text: str) -> None:
+    print(text, file=sys.stderr)
 
 
 def speak_without_streams() -> None:
