@@ -155,13 +155,23 @@ def test_fields_say_what_they_are(name: str) -> None:
         assert item.metadata.get("at_least", 0) is not None, item.name
 
 
-def test_exact_arithmetic_needs_exact_numbers() -> None:
-    values = {"arithmetic": "exact", "dtype": "float64", "lr": 0.5}
-    assert refusal(CASE_TYPES["batch_parameter_server"], values) == (
-        "batch_parameter_server: model must be 'mlp' in exact arithmetic, got 'resnet50'; "
-        "momentum must be a power of two in exact arithmetic, got 0.9; "
-        "trainers must be a power of two in exact arithmetic, got 5"
-    )
+@pytest.mark.parametrize(
+    ("name", "lr", "message"),
+    [
+        ("dist_autograd", 0.05, "lr must be a power of two in exact arithmetic, got 0.05"),
+        ("parameter_server", 0.01, "lr must be a power of two in exact arithmetic, got 0.01"),
+        (
+            "batch_parameter_server",
+            0.5,
+            "model must be 'mlp' in exact arithmetic, got 'resnet50'; "
+            "momentum must be a power of two in exact arithmetic, got 0.9; "
+            "trainers must be a power of two in exact arithmetic, got 5",
+        ),
+    ],
+)
+def test_exact_arithmetic_needs_exact_numbers(name: str, lr: float, message: str) -> None:
+    values = {"arithmetic": "exact", "dtype": "float64", "lr": lr}
+    assert refusal(CASE_TYPES[name], values) == f"{name}: {message}"
 
 
 def test_every_tutorial_is_verified() -> None:

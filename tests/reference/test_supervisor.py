@@ -127,7 +127,7 @@ def test_a_role_that_reports_no_more_is_waited_for_without_a_busy_core(monkeypat
         look(self)
 
     monkeypatch.setattr(Supervisor, "_look", count)
-    outcomes = played({"a": roles_plain.nothing}, before=roles_grace.report_no_more, deadline=2)
+    outcomes = played({"a": roles_plain.nothing}, before=roles_grace.report_no_more, deadline=4)
     assert "in report_no_more" in stacks(outcomes["a"])
     assert len(looks) < 20
 
