@@ -170,9 +170,9 @@ def sweep(
     todo: Sequence[Cells],
     folder: Path,
     *,
-    due: float | None = None,
-    done: int = 0,
-    on_start: Callable[[int], object] = lambda number: None,
+    due: float | None,
+    done: int,
+    on_start: Callable[[int], object],
 ) -> Iterator[Result]:
     """Run each of ``todo`` in its own folder, until ``due`` (monotonic seconds). ``done``: how many were run before. If
     none was, at least one is."""

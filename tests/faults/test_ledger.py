@@ -51,7 +51,8 @@ def test_a_written_event_is_read_back(tmp_path: Path) -> None:
     assert len(str(timeline).splitlines()) >= 3
 
 
-def test_a_program_may_close_what_it_has_not_opened(tmp_path: Path) -> None:
+@pytest.mark.parametrize("later", [["up"], []])
+def test_a_program_may_close_what_it_has_not_opened(later: list[str], tmp_path: Path) -> None:
     """A daemon does so, by `os.closerange`. A file that it opens then has the ledger's number, but gets none of its
     lines."""
     ledger = Ledger(tmp_path, "a")
@@ -59,13 +60,14 @@ def test_a_program_may_close_what_it_has_not_opened(tmp_path: Path) -> None:
     with (tmp_path / "own").open("wb") as own:
         os.dup2(own.fileno(), number)
         try:
-            ledger.write("up")
+            for event in later:
+                ledger.write(event)
             ledger.close()
             assert os.path.samestat(os.fstat(number), os.fstat(own.fileno()))
         finally:
             os.close(number)
     assert (tmp_path / "own").read_bytes() == b""
-    assert [each.event for each in read(tmp_path).events] == ["start", "up"]
+    assert [each.event for each in read(tmp_path).events] == ["start", *later]
 
 
 def test_a_line_is_there_as_soon_as_it_is_written(tmp_path: Path) -> None:

@@ -87,3 +87,17 @@ def test_no_other_process_is_ended() -> None:
             assert is_running(other.pid)
         finally:
             other.kill()
+
+
+# It may kill nobody: an attempt is an error.
+IDLE = """
+from faults.script import parent_watcher
+parent_watcher.SECONDS = parent_watcher._YOUNG = 1000.0
+parent_watcher.os.kill = None
+parent_watcher.main("FAULTS_OF_NOBODY_AT_ALL")
+"""
+
+
+def test_nobody_is_waited_for_if_there_is_nothing_to_end() -> None:
+    """A process that has its environment is not waited for, however young it is."""
+    subprocess.run([sys.executable, "-c", IDLE], stdin=subprocess.DEVNULL, timeout=20, check=True)

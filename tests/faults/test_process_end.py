@@ -12,6 +12,7 @@ from faults.judge.facts import Facts, how_all_ended
 from faults.judge.rules import Judgement
 from faults.ledger import ledger
 from faults.ledger.record import COMMAND, Run
+from faults.ledger.run_files import statuses
 from faults.plan import Plan
 from faults.script.script import run_script
 from tests.support.script_runs import own
@@ -133,3 +134,33 @@ store()
 def test_the_ends_of_calls_are_recorded_before_the_process_ends(rest: str, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", ROLE + rest, str(tmp_path)], timeout=60, check=True)
     assert [each.event for each in ledger.read(tmp_path).events] == ["start", "ok", "exit"]
+
+
+# A process that plays two roles, and its child, which has a file of its own at the number of its parent's.
+TWICE = """
+import os, sys
+from pathlib import Path
+from faults import hook
+from faults.plan import Plan
+from faults.script import process_end
+place = Path(sys.argv[1])
+process_end.watch(place)
+for role in ("till", "shop"):
+    hook.activate(place, role, Plan())
+[number] = [int(each.name) for each in Path("/proc/self/fd").iterdir() if each.resolve().suffix == ".status"]
+if os.fork() == 0:
+    os.dup2(os.open(place / "own", os.O_CREAT | os.O_WRONLY), number)
+    if os.fork() == 0:
+        os.write(number, b"text")
+    else:
+        os.wait()
+    os._exit(0)
+os.wait()
+sys.exit(3)
+"""
+
+
+def test_a_process_has_one_file_for_its_status_and_its_children_have_none(tmp_path: Path) -> None:
+    assert subprocess.run([sys.executable, "-c", TWICE, str(tmp_path)], timeout=60).returncode == 3
+    assert list(statuses(tmp_path).values()) == [3]
+    assert (tmp_path / "own").read_bytes() == b"text"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from torch.futures import Future
 
@@ -46,3 +48,15 @@ def test_an_rref_that_the_program_fetches_itself_is_placed_by_that_line_alone() 
     answer.set_result(thing)
     seen.answered((LINE,), answer)
     assert [each.how for each in seen.living(0).values()] == ["fetched"]
+
+
+def test_nothing_is_kept_of_a_value_that_is_no_more() -> None:
+    seen, thing, values = RRefs(), Sent(0), [Sent(1)]
+    known = seen.get(thing, "made", (LINE,))
+    assert known is not None
+    before = sys.getrefcount(known.ident)  # not in an assertion, which keeps what it shows
+    seen.value(thing, values[0], lambda: values[0])
+    assert len(seen.values()) == 1
+    values.clear()
+    after = sys.getrefcount(known.ident)
+    assert after == before

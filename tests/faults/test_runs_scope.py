@@ -55,3 +55,8 @@ def test_a_test_that_gives_a_before_has_it_before_the_plans() -> None:
     assert called == ["test a", "plan a"]
     assert merge_launch_arguments(own, {}) == own
     assert merge_launch_arguments({}, plan) == plan
+
+
+def test_a_test_that_gives_options_has_the_plans_too() -> None:
+    own, plan = {"options": {"rpc_timeout": 7}}, {"options": {"num_worker_threads": 3}}
+    assert merge_launch_arguments(own, plan)["options"] == {"rpc_timeout": 7, "num_worker_threads": 3}

@@ -12,11 +12,12 @@ from torch.utils.data._utils import MP_STATUS_CHECK_INTERVAL
 
 from faults.cli.main import main
 from faults.cli.options import only_theirs
+from faults.judge.facts import how_all_ended
 from faults.ledger import Ledger
 from faults.ledger.record import COMMAND
 from faults.plan import Plan, PlanError
 from faults.run.leftovers import GRACE, adopting
-from faults.script.autostart import VARIABLE
+from faults.script.autostart import VARIABLE, WHOLE_LINES
 from faults.script.script import grace_of, run_script
 from reference.cli.options import BadInput
 from tests.support import own_process
@@ -90,6 +91,16 @@ def test_the_commands_end_is_recorded(text: str, verdict: str, end: str, tmp_pat
     assert python(text, tmp_path, deadline=2) == (verdict, end, [])
 
 
+def test_a_role_that_outlives_a_killed_command_is_told(tmp_path: Path) -> None:
+    text = (
+        "import os, signal; from pathlib import Path; from faults.ledger import Ledger; read, write = os.pipe()\n"
+        f"if not os.fork(): Ledger(Path(os.environ['{VARIABLE}']), 'till'); os.write(write, b'x'); signal.pause()\n"
+        "os.read(read, 1); os.kill(os.getpid(), 9)"
+    )
+    found, _ = run_script([sys.executable, "-c", text], Plan(), tmp_path, deadline=60, bound=5)
+    assert how_all_ended(found)["till"] == "still ran when the command had ended"
+
+
 def test_a_program_without_a_fault_may_run_beyond_the_patience(tmp_path: Path) -> None:
     """It is killed only when a failure would come too late, too."""
     found, _ = run_script([sys.executable, "-c", ""], Plan(), tmp_path, patience=0.001)
@@ -132,6 +143,7 @@ def test_a_script_gets_the_folder_and_its_own_python_path(tmp_path: Path, monkey
     text = (
         "import os, sys, sitecustomize, pathlib; assert sitecustomize.CUSTOM == 7; "
         f"assert os.environ['{VARIABLE}'] == {str(tmp_path / 'run')!r}; "
+        f"assert '{WHOLE_LINES}' not in os.environ; "  # which is for files alone
         f"assert sys.path[1] == {str(tmp_path)!r}, sys.path; "
         "assert 'torch_rpc_reference_startup' in sys.modules and 'torch' not in sys.modules; "
         "import faults; assert sys.path.index(str(pathlib.Path(faults.__file__).parent.parent)) > 1"
