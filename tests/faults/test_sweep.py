@@ -88,24 +88,24 @@ def test_a_part_without_a_cell_runs_nothing(capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize(
-    ("till", "kinds", "status", "counts", "seen"),
+    ("till", "kinds", "status", "counts"),
     [
-        (plays.careful, ["Delay", "Raise request"], 0, "4 equal, 2 failed loudly", " raised "),
-        (plays.careless, ["Raise reply"], 0, "2 equal", ""),
-        (plays.careless, ["Raise request"], 1, "2 wrong", "110 in the till, wanted the twin's"),
-        (plays.touchy, ["Delay reply"], 1, "2 needless failure", " although "),
-        (plays.careful, ["Corrupt"], 3, "4 not fired", "fired 0 times"),  # it sends no tensors
+        (plays.careful, ["Delay", "Raise request"], 0, "4 equal, 2 failed loudly"),
+        (plays.careless, ["Raise reply"], 0, "2 equal"),
+        (plays.careless, ["Raise request"], 1, "2 wrong"),
+        (plays.touchy, ["Delay reply"], 1, "2 needless failure"),
+        (plays.careful, ["Corrupt"], 3, "4 not fired"),  # it sends no tensors
     ],
 )
 def test_a_sweep_prints_its_table_and_gives_its_status(
-    till: Any, kinds: list[str], status: int, counts: str, seen: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    till: Any, kinds: list[str], status: int, counts: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The runs are kept if one has failed, and removed if all have passed."""
     assert sweep_of(plays.subject(till), options(sites=plays.PAY, kinds=kinds)) == status
     said = capsys.readouterr()
     assert said.out.splitlines()[-1] == counts
     assert "till#3" in said.out
-    assert seen in said.out
+    assert ("110 in the till, wanted the twin's" in said.out) == (counts == "2 wrong")
     assert re.search(r"site +┃ kind +┃ call +┃ seconds +┃ verdict", said.out)
     told = [line for line in said.err.splitlines() if " runs, about " not in line]  # which comes every 5 s
     assert (told == []) == (status == 0), said.err
