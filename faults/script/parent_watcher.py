@@ -31,21 +31,21 @@ def main(name: str) -> None:
     while os.read(0, 1 << 10):
         pass
     due = time.monotonic() + SECONDS
-    found, starting = _marked(f"{name}=".encode())
+    found, starting = _marked(name)
     while (found or starting) and time.monotonic() < due:
         for pid in found:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.005)  # a killed process takes some time to end
-        again, new = _marked(f"{name}=".encode())
+        again, new = _marked(name)
         # Others on this machine start processes all the time. Only those of a marked one are new ones to wait for.
         found, starting = again, new if found else starting & new
 
 
-def _marked(mark: bytes) -> tuple[set[int], set[int]]:
+def _marked(name: str) -> tuple[set[int], set[int]]:
     """Find the processes whose environment began with the variable, and their descendants, without zombies; and those
     that execute a new program, whose environment the kernel has not set yet."""
-    parents, found, starting = {}, set(), set()
+    mark, parents, found, starting = f"\0{name}=".encode(), {}, set(), set()
     young = (float(_read("/proc/uptime").split()[0]) - _YOUNG) * os.sysconf("SC_CLK_TCK")
     for pid in (int(each) for each in os.listdir("/proc") if each.isdigit()):  # noqa: PTH208 (as in guardian.py)
         with contextlib.suppress(OSError):
@@ -56,7 +56,7 @@ def _marked(mark: bytes) -> tuple[set[int], set[int]]:
             own = int(words[_FLAGS]) & _OF_KERNEL == 0
             if own and words[_ENVIRONMENT] == b"0" and int(words[_STARTED]) > young:
                 starting.add(pid)
-            if mark in _read(f"/proc/{pid}/environ"):
+            if mark in b"\0" + _read(f"/proc/{pid}/environ"):  # so not a longer name that ends with this one
                 found.add(pid)
     while more := {pid for pid, parent in parents.items() if parent in found and pid not in found}:
         found |= more

@@ -79,14 +79,18 @@ def test_a_process_that_has_just_been_started_is_ended() -> None:
 
 
 def test_no_other_process_is_ended() -> None:
-    with subprocess.Popen(["sleep", "1000"]) as other:
-        try:
-            with tied_environment(), tied_environment() as variables:
-                tied = subprocess.Popen(["sleep", "1000"], env={**os.environ, **variables})
-            assert tied.wait(10) == -signal.SIGKILL
-            assert is_running(other.pid)
-        finally:
-            other.kill()
+    """Not even one with a variable whose name ends with the name that is looked for."""
+    with tied_environment(), tied_environment() as variables:
+        tied = subprocess.Popen(["sleep", "1000"], env={**os.environ, **variables})
+        longer = {f"A_{name}": value for name, value in variables.items()}
+        other = subprocess.Popen(["sleep", "1000"], env={**os.environ, **longer})
+    try:
+        assert tied.wait(10) == -signal.SIGKILL
+        assert is_running(other.pid)
+    finally:
+        for each in (tied, other):
+            each.kill()
+            each.wait()
 
 
 # It may kill nobody: an attempt is an error.
