@@ -183,9 +183,9 @@ def _case(folder: Path, commitments: dict[str, str] | None) -> SuiteCase:
 
 def _digests_of(numbers: Any, case_json: bytes, commitments: Mapping[str, str] | None) -> list[str]:
     """Return the digests of a case's numbers, of its ``case.json`` and, of an exact case, of its commitments."""
-    found = [json.dumps(numbers).encode(), case_json]
+    found = [json.dumps(numbers, sort_keys=True).encode(), case_json]
     if commitments is not None:
-        found.append(json.dumps(commitments).encode())
+        found.append(json.dumps(commitments, sort_keys=True).encode())
     return [hashlib.sha256(content).hexdigest() for content in found]
 
 
