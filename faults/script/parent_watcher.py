@@ -28,6 +28,7 @@ _YOUNG = 5.0
 
 
 def main(name: str) -> None:
+    """Wait until standard input ends, and then kill what has the environment variable ``name``."""
     while os.read(0, 1 << 10):
         pass
     due = time.monotonic() + SECONDS

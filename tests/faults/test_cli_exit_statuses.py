@@ -10,7 +10,6 @@ import runpy
 import signal
 import site
 import sys
-from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +26,7 @@ from reference.system.interrupts import SIGNALS
 from reference.trace import Trace
 from tests.golden import store
 from tests.support import roles_subjects as plays
-from tests.support.targets import sweep_of
+from tests.support.targets import options, sweep_of
 
 DROP = "Drop site=shop:pay role=till nth=1 side=reply"
 
@@ -168,10 +167,9 @@ def test_an_interrupted_sweep_shows_what_it_has(tmp_path: Path, capsys: pytest.C
         return plays.judged(outcomes)
 
     subject, report = replace(plays.subject(plays.careful), judge=judged), tmp_path / "report.json"
-    unset = dict.fromkeys(["dir", "junit", "budget", "part"])
-    options = Namespace(**unset, json=str(report), sites=plays.PAY, kinds=["Delay"], expect_error=(), pairs=False)
+    given = options(json=str(report), sites=plays.PAY, kinds=["Delay"], expect_error=())
     with pytest.raises(KeyboardInterrupt):
-        sweep_of(subject, options)
+        sweep_of(subject, given)
     out = capsys.readouterr().out
     assert json.loads(report.read_text())["passed"] is None
     assert "careful: 1 of 4 cells, each under 1 fault" in out

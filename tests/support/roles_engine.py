@@ -13,6 +13,7 @@ from torch.distributed.rpc import PyRRef  # type: ignore[attr-defined]
 from torch.distributed.rpc.internal import _internal_rpc_pickler
 
 from tests.support.answers import Answer, answer
+from tests.support.roles_plain import nothing
 
 VALUE = (1.0, 2.0, 3.0)
 
@@ -62,7 +63,7 @@ def times(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return x * y
 
 
-def backwards(to: str, count: int, before: Callable[[], object] = list) -> list[tuple[list[float], list[float]]]:
+def backwards(to: str, count: int, before: Callable[[], object] = nothing) -> list[tuple[list[float], list[float]]]:
     """Differentiate sum(3 x y) so many times, with y fetched from its owner: the gradients of x, and of y there.
     ``before``: what is done before each backward pass.
 

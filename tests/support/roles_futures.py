@@ -27,6 +27,12 @@ def failing(error: Exception) -> Callable[[object], Any]:
     return fail
 
 
+def completed(value: Any) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_result(value)
+    return future
+
+
 def _asked(to: str, function: Any, *args: Any, timeout: float = LONG) -> Future[Any]:
     future: Future[Any] = rpc.rpc_async(to, function, args=args, timeout=timeout)
     return future
@@ -150,12 +156,6 @@ def fan_in(way: str, calls: Sequence[str], to: str) -> Answer:
 # Answers of @async_execution functions.
 
 
-def _completed(value: Any) -> Future[Any]:
-    future: Future[Any] = Future()
-    future.set_result(value)
-    return future
-
-
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def sets_exception(later: bool) -> Future[Any]:
     future: Future[Any] = Future()
@@ -178,7 +178,7 @@ def sets_exception_then_reads() -> Future[Any]:
 
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def raises_in_then() -> Future[Any]:
-    return _completed(None).then(failing(ValueError("raised")))
+    return completed(None).then(failing(ValueError("raised")))
 
 
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
@@ -189,31 +189,31 @@ def raises_at_once() -> Future[Any]:
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def corrupted() -> Future[Any]:
     """An answer first, then an exception on the same future."""
-    future = _completed(1)
+    future = completed(1)
     answer(lambda: future.set_exception(ValueError("late")))
     return future
 
 
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def a_future_of_a_future() -> Future[Any]:
-    return _completed(_completed(1))
+    return completed(completed(1))
 
 
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def an_unsendable_value() -> Future[Any]:
-    return _completed(threading.Lock())
+    return completed(threading.Lock())
 
 
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def a_fan_in() -> Future[Any]:
     """Futures in the answer, which cannot travel."""
-    future = _completed(1)
+    future = completed(1)
     return collect_all([future, future])
 
 
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def a_fan_in_of_values() -> Future[Any]:
-    future = _completed(1)
+    future = completed(1)
     return collect_all([future, future]).then(lambda done: [each.value() for each in done.value()])
 
 

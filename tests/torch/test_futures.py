@@ -17,7 +17,7 @@ from reference.outcome import Killed, RoleFailed
 from reference.world import World, launch
 from tests.support import roles_futures as plays
 from tests.support.answers import answer
-from tests.support.roles_futures import failing
+from tests.support.roles_futures import completed, failing
 
 TWICE = (
     "Attempting to mark a completed Future as complete again. Note that a Future can only be marked completed once.",
@@ -31,12 +31,6 @@ IN_CALLBACK = "Got the following error when running the callback: "
 def world() -> Iterator[World]:
     with launch(["a", "b"], deadline=150, options={"num_worker_threads": 16}) as world:
         yield world
-
-
-def completed(value: Any) -> Future[Any]:
-    future: Future[Any] = Future()
-    future.set_result(value)
-    return future
 
 
 def failed(error: Exception) -> Future[Any]:
