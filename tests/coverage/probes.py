@@ -30,13 +30,17 @@ VARIABLE = "TESTS_COVERAGE"
 # Hits of imports, and of what ran before the first test, after the last one or between two.
 NO_TEST = "(no test)"
 
-# Runs once in a process. The name of `hits` is also that of the environment variable with the shared file's path.
+# Runs once in a process. The name of `hits` is also that of the environment variable with the shared file's path. The
+# mapping keeps a descriptor, which must not become a standard stream that is closed.
 _OPEN = """
 import builtins, mmap, os
 try:
-    handle = os.open(os.environ[{name!r}], os.O_RDWR)
-    builtins.{name} = mmap.mmap(handle, {size})
-    os.close(handle)
+    handles = [os.open(os.environ[{name!r}], os.O_RDWR)]
+    while handles[-1] < 3:
+        handles.append(os.dup(handles[0]))
+    builtins.{name} = mmap.mmap(handles[0], {size})
+    for handle in handles:
+        os.close(handle)
 except (KeyError, OSError, ValueError):
     builtins.{name} = bytearray({size})
 """
