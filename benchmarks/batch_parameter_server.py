@@ -83,9 +83,9 @@ class DdpTrainer:
             dist.destroy_process_group()
 
     def train(self) -> None:
-        model = DistributedDataParallel(initial_model(self.case))
-        optimizer = sgd(self.case, model)
         trainer = Trainer(self.case, self.name)
+        model = DistributedDataParallel(initial_model(self.case).to(trainer.device))
+        optimizer = sgd(self.case, model)
         for step, (inputs, labels) in enumerate(trainer.get_next_batch(), start=1):
             optimizer.zero_grad()
             loss = trainer.gradients(model, inputs, labels)
@@ -218,6 +218,7 @@ def arguments() -> argparse.Namespace:
     )
     add("--deadline", type=measure.seconds, default=180.0, help="seconds after which one run has failed")
     add("--published", type=measure.existing, metavar="FILE", help="a program to run beside; reads N, B, H and ROUNDS")
+    measure.add_device(parser)
     return parser.parse_args()
 
 
@@ -228,7 +229,7 @@ def several(text: str) -> int:
 
 def settings(wanted: argparse.Namespace) -> list[Setting]:
     """Combine every batch size with every number of trainers."""
-    side = {"image_w": wanted.image_side, "image_h": wanted.image_side}
+    side = {"image_w": wanted.image_side, "image_h": wanted.image_side, "device": wanted.device}
     cases = [
         Case(trainers=trainers, steps=wanted.rounds + 1, batch_size=batch_size, record="ends", **side)
         for batch_size in wanted.batch_size

@@ -37,6 +37,11 @@ def parser(description: str) -> argparse.ArgumentParser:
     return built
 
 
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """Add the option of a benchmark whose tutorial can use a GPU."""
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="the case's device")
+
+
 def count(text: str, least: int = 1) -> int:
     """Parse a whole number of the command line, at least ``least``."""
     if not text.isdecimal() or int(text) < least:
@@ -172,15 +177,15 @@ def machine() -> dict[str, Any]:
         "torch": torch.__version__,
         "system": platform.platform(),
         "cores": len(os.sched_getaffinity(0)),
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else "none",
         "load": os.getloadavg()[0],
     }
 
 
 def heading(facts: Mapping[str, Any]) -> str:
     """One line that says where the figures were taken."""
-    return (
-        f"torch {facts['torch']}, Python {facts['python']}, {facts['cores']} cores, load before {facts['load']:.2f}\n"
-    )
+    where = f"torch {facts['torch']}, Python {facts['python']}, {facts['cores']} cores, GPU: {facts['gpu']}"
+    return f"{where}, load before {facts['load']:.2f}\n"
 
 
 def write(path: Path | None, benchmark: str, facts: Mapping[str, Any], **content: object) -> None:

@@ -195,6 +195,8 @@ def arguments() -> argparse.Namespace:
     add("--deadline", type=measure.seconds, default=300.0, help="seconds after which one run has failed")
     add("--picture", type=Path, metavar="FILE", help="draw the speed-ups there")
     add("--published", type=measure.existing, metavar="FILE", help="a program to run beside; reads B and H")
+    add("--transfer", choices=["cpu", "direct"], default="cpu", help="the case's transfer, with --device cuda")
+    measure.add_device(parser)
     return parser.parse_args()
 
 
@@ -210,7 +212,8 @@ def main() -> None:
     facts = measure.machine()
     results = []
     for images, side in wanted.sizes:
-        case = Case(steps=wanted.batches + 2, batch_size=images, image_w=side, image_h=side, num_split=1, record="ends")
+        sizes = {"steps": wanted.batches + 2, "batch_size": images, "image_w": side, "image_h": side, "num_split": 1}
+        case = Case(**sizes, record="ends", device=wanted.device, transfer=wanted.transfer)
         results.append(Setting(case, wanted.splits, wanted.deadline, wanted.published).result(wanted.repeats))
     print(measure.heading(facts))
     show(results)

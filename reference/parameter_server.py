@@ -35,7 +35,7 @@ from reference.rpc.worker_calls import WorkerCalls
 from reference.trace.case import choice_field, number_field
 from reference.trace.trace import Recorder, Trace, TraceError
 from reference.training.data import Batch, linear_batches
-from reference.training.placement import one_thread
+from reference.training.placement import device_in_turn, one_thread
 from reference.training.rng import build_seeded
 from reference.training.training_case import ExactableCase
 from reference.training.worker_order import PULL, PUSH, as_tensors, by_turns, recorded_order
@@ -140,7 +140,7 @@ class Worker:
         self.name = name
         # The RRef itself, because to_here() would fetch a copy of the server, and train that (S1.9, S1.11).
         self.ps_rref = rpc_sync("ps", get_parameter_server, args=(case.timeout,), timeout=case.reply_timeout)
-        self.local_model = build_model(case).to(case.device)
+        self.local_model = build_model(case).to(device_in_turn(case.device, worker_names(case).index(name)))
         self.pulls = self.pushes = 0
         self.future: torch.futures.Future[bool] | None = None
 
@@ -254,7 +254,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     data, updates = [batches(case, name) for name in names], 0
     for kind, worker in order:
         if kind == PULL:
-            pulled[worker].append(copy.deepcopy(model))
+            pulled[worker].append(copy.deepcopy(model).to(device_in_turn(case.device, worker)))
             continue
         loss, gradients = gradients_of(case, pulled[worker][0], *next(data[worker]))
         for name, parameter in model.named_parameters():

@@ -31,7 +31,7 @@ from reference.trace.trace import Recorder, Trace, gradients_of, parameters_of
 from reference.training.data import Batch, random_images
 from reference.training.gradients import weighted_sum
 from reference.training.models import FEATURES, ResNetBase, initialise, mlp_half
-from reference.training.placement import one_thread
+from reference.training.placement import device_in_turn, one_thread
 from reference.training.rng import build_seeded
 from reference.training.training_case import ExactableCase
 
@@ -193,9 +193,7 @@ def make_shard(case: Case, half: int) -> Shard:
 
 def device_of(case: Case, half: int) -> str:
     """The device of a half: its own GPU if there are two."""
-    if case.device == "cpu":
-        return "cpu"
-    return f"cuda:{min(half, torch.cuda.device_count()) - 1}"
+    return str(device_in_turn(case.device, half - 1))
 
 
 def batches(case: Case) -> Iterator[Batch]:

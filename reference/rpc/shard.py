@@ -31,6 +31,13 @@ class Shard(nn.Module):
         self._turns = Turns(timeout)
         self._chain = ParameterChain(self)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Show torch all tensors: it pickles the object of an RRef to find them, on a role with device maps.
+
+        Nobody reads the pickle: a shard has locks and cannot be fetched (S4.10).
+        """
+        return _refuse, ([*self.parameters(), *self.buffers()],)
+
     @contextmanager
     def turn(self, number: int) -> Iterator[None]:
         """Stand for the published lock: within the block, this thread computes micro-batch ``number``, of all so far.
@@ -44,12 +51,21 @@ class Shard(nn.Module):
         """
         with self._turns.turn(number):
             if number % self.num_split == 0:
+                self._settle()
                 self._chain.restart()
                 self._accumulated.restart()
             with self._chain.link():
                 yield
             if self.device.type == "cuda":  # the next turn's thread has a stream of its own
                 torch.cuda.current_stream(self.device).synchronize()
+
+    def _settle(self) -> None:
+        """Wait until the GPU has done all that earlier calls gave it to do, above all the optimizer's step.
+
+        With device maps each call that this role executes has a stream of its own, and no call waits for another's.
+        """
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
 
     def parameter_rrefs(self) -> list[RRef[Any]]:
         """RRefs to all parameters, made on their owner, because a parameter that is sent is a detached copy (S3.3).
@@ -65,6 +81,7 @@ class Shard(nn.Module):
 
     def values(self) -> tuple[Named, Named]:
         """Copies of all parameters and of all buffers, on the CPU."""
+        self._settle()
         return on_cpu(dict(self.named_parameters())), on_cpu(dict(self.named_buffers()))
 
     def await_gradients(self, context_id: int) -> None:
@@ -78,6 +95,10 @@ class Shard(nn.Module):
     def gradients(self, context_id: int) -> Named:
         """This shard's gradients in that autograd context, on the CPU. Waits and raises as `await_gradients`."""
         return on_cpu(self._accumulated.wait(context_id, self.timeout))
+
+
+def _refuse(tensors: list[torch.Tensor]) -> None:
+    raise TypeError(f"a shard of {len(tensors)} tensors was fetched, wanted a call of its methods")
 
 
 def on_cpu(tensors: Mapping[str, torch.Tensor]) -> Named:

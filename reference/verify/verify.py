@@ -227,8 +227,10 @@ def twins_for(twin: Trace, run: Trace, train_locally: Callable[..., Trace]) -> t
     """The twins for `twin_errors`, each computed only when it is asked for, and the float64 twin.
 
     A float64 run's own twin is the float64 twin. Then the reordered twins alone tell how far apart correct runs are.
+    All but a run's own twin are computed on the CPU, also for a run on a GPU: its rounding is that of another order.
     """
-    case: Any = twin.case
+    placed: dict[str, Any] = {name: "cpu" for name in ("device", "transfer") if hasattr(twin.case, name)}
+    case: Any = replace(twin.case, **placed)
     others = (reordered(train_locally, case, run, seed) for seed in range(REORDERED))
     if case.dtype == "float64":
         return others, twin

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from faults.judge.rules import Judgement
 from faults.ledger.record import Run
@@ -17,8 +18,8 @@ from tests.matrix.verdicts import Expected
 DEADLINE = 150.0
 
 
-def run_cell(cell: Cell, folder: Path) -> tuple[Run, Judgement]:
-    subject = of_tutorial(quick(cell.tutorial, timeout=cell.expected.timeout))
+def run_cell(cell: Cell, folder: Path, **different: Any) -> tuple[Run, Judgement]:
+    subject = of_tutorial(quick(cell.tutorial, **{"timeout": cell.expected.timeout, **different}))
     return run(subject, Plan.parse(cell.plan), folder, deadline=DEADLINE)
 
 

@@ -12,6 +12,7 @@ from tests.matrix.matrix import Cell, cells
 from tests.matrix.places import KINDS, PLACES
 from tests.matrix.running import mistakes, run_cell
 from tests.matrix.verdicts import EQUAL, ERROR, VERDICTS, Expected
+from tests.support.gpu import gpu_processes, needs_gpu
 from tests.support.networks import require, require_netem
 from tests.tiers.share import one_of
 
@@ -37,6 +38,19 @@ def test_each_cell_has_its_expected_verdict(cell: Cell, tmp_path: Path) -> None:
         require_netem()
     found, judgement = run_cell(cell, tmp_path)
     assert not mistakes(cell.expected, found, judgement), f"{cell.plan}\n{judgement}\n{found.timeline}"
+
+
+@needs_gpu
+@pytest.mark.parametrize("transfer", ["cpu", "direct"])
+@pytest.mark.parametrize("kind", ["Crash-before", "Delay-request"])
+def test_a_pipeline_on_a_gpu_ends_as_on_the_cpu_and_leaves_nothing_there(
+    kind: str, transfer: str, tmp_path: Path
+) -> None:
+    """``timeout``: the shards prepare CUDA within a call."""
+    cell = next(cell for cell in cells() if cell.name == f"pipeline-{kind}")
+    found, judgement = run_cell(cell, tmp_path, device="cuda", transfer=transfer, timeout=30.0)
+    assert not mistakes(cell.expected, found, judgement), f"{cell.plan}\n{judgement}\n{found.timeline}"
+    assert not {each.process for each in found.timeline.events} & gpu_processes()
 
 
 class TestTheTable:

@@ -30,6 +30,7 @@ from reference.batch_parameter_server import (
 from reference.outcome import Killed, Raised
 from reference.world import launch
 from tests.support.answers import answer
+from tests.support.gpu import needs_gpu
 from tests.support.runs import against_twin, end_of, run
 
 SMALL = Case(
@@ -222,7 +223,7 @@ def test_a_dead_trainer_is_named(moment: str, nth: int, further: str, tmp_path: 
         assert last.time - died < 2.0, name
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
+@needs_gpu
 def test_it_equals_its_twin_on_cuda() -> None:
     trace = run(replace(SMALL, device="cuda"))
     assert against_twin(trace).equal

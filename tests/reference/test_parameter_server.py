@@ -18,6 +18,7 @@ from reference.parameter_server import Case, ParameterServer, roles, train_local
 from reference.rpc.worker_calls import MissingWorker
 from reference.trace import TraceError, compare
 from reference.world import launch
+from tests.support.gpu import needs_gpu
 from tests.support.runs import against_twin, end_of, run, run_in, twin
 
 
@@ -149,7 +150,7 @@ def test_a_server_that_answers_no_pull_ends_its_workers_wait() -> None:
     assert "timeout (3000 ms)" in outcome.message
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
+@needs_gpu
 def test_it_equals_its_twin_on_cuda() -> None:
     assert against_twin(run(Case(workers=2, device="cuda"))).equal
 

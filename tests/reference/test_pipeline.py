@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
-from reference.pipeline import WORKERS, Case, forward, make_shard, roles
-from reference.trace import CaseError
+from reference.pipeline import WORKERS, Case, forward, make_shard, roles, train_locally
+from reference.trace import CaseError, Trace, compare
 from reference.training.vision import resnet50
+from reference.verify import judge
 from reference.world import World
-from tests.support.runs import against_twin, run, run_in
+from tests.support.gpu import needs_gpu
+from tests.support.runs import against_twin, run, run_in, twin
 
 SMALL: dict[str, Any] = {"batch_size": 16, "image_w": 32, "image_h": 32, "num_classes": 10}
 MLP: dict[str, Any] = {"model": "mlp", "batch_size": 32, "image_w": 4, "image_h": 4, "num_classes": 10}
@@ -81,8 +84,26 @@ def test_the_roles_have_the_cases_threads_and_timeout() -> None:
     assert played.each == {}
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
+@needs_gpu
 @pytest.mark.parametrize("transfer", ["cpu", "direct"])
 def test_it_equals_its_twin_on_gpus(transfer: str) -> None:
     trace = run(Case(steps=2, num_split=4, device="cuda", transfer=transfer, **SMALL), deadline=170)
     assert against_twin(trace).equal
+
+
+@needs_gpu
+@pytest.mark.parametrize("transfer", ["cpu", "direct"])
+def test_an_exact_case_on_gpus_equals_its_twin_on_the_cpu(transfer: str) -> None:
+    case = Case.exact(device="cuda", transfer=transfer)
+    trace = run(case, deadline=170)
+    assert compare(trace, twin(replace(case, device="cpu", transfer="cpu"))).equal
+
+
+@needs_gpu
+@pytest.mark.parametrize(("factor", "verdict"), [(1.0, "within bound"), (1.0 + 2**-10, "wrong")])
+def test_a_run_with_other_bits_than_the_gpus_is_judged_by_its_bound(factor: float, verdict: str) -> None:
+    """The run is the twin on the CPU, whose kernels are others."""
+    case = Case(num_split=4, device="cuda", **MLP)
+    tensors = train_locally(replace(case, device="cpu")).tensors
+    tensors["0002/parameter/shard1.seq.1.weight"] *= factor
+    assert judge(Trace(case, tensors), train_locally)[1] == verdict

@@ -137,6 +137,18 @@ def test_what_comes_from_outside_torchs_operators_is_not_rounded(name: str) -> N
     assert [each for each in entered if each.numel() > 1 or each.item() not in running] == []
 
 
+def test_all_twins_but_the_first_of_a_run_on_a_gpu_are_on_the_cpu() -> None:
+    """Its own twin, which is the first, is on the GPU."""
+    module = load("pipeline")
+    case = module.Case(device="cuda", transfer="direct", model="mlp", batch_size=4)
+    plain = Trace(case, {})
+    others, exact = twins_for(plain, plain, lambda case, run: Trace(case, {}))
+    own, *further = others
+    assert own is plain
+    cases: list[Any] = [each.case for each in (*further, exact)]
+    assert {(each.device, each.transfer) for each in cases} == {("cpu", "cpu")}
+
+
 @pytest.mark.parametrize("name", SMALL)
 def test_an_error_of_1e_12_in_any_last_parameter_is_outside(name: str) -> None:
     """A run in another order is within the bound."""

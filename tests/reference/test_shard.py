@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -15,7 +17,8 @@ from torch import nn
 from torch.distributed.rpc import RRef
 
 from reference.pipeline import DistResNet50, SequentialShard
-from reference.world import World
+from reference.world import World, launch
+from tests.support.gpu import needs_gpu
 
 WORKERS = ("worker1", "worker2")
 
@@ -89,6 +92,19 @@ def linear_shard(timeout: float = 10.0) -> SequentialShard:
     return SequentialShard(partial(nn.Linear, 2, 2), 2, timeout)
 
 
+def test_torch_finds_all_tensors_of_a_shard() -> None:
+    """With device maps it looks for those of an RRef's object, so that nobody reads them too early."""
+    shard = SequentialShard(partial(nn.BatchNorm1d, 2), 2, 10.0)
+    found = torch._jit_internal._extract_tensors(shard)
+    assert {id(each) for each in found} == {id(each) for each in (*shard.parameters(), *shard.buffers())}
+
+
+def test_a_shard_that_is_fetched_says_so() -> None:
+    """Erratum S4.10."""
+    with pytest.raises(TypeError, match=r"^a shard of 2 tensors was fetched, wanted a call of its methods$"):
+        copy.copy(linear_shard())
+
+
 def test_values_that_were_taken_stay_as_they_were() -> None:
     """The next step changes the shard's parameters in place."""
     shard = linear_shard()
@@ -98,6 +114,57 @@ def test_values_that_were_taken_stay_as_they_were() -> None:
         for parameter in shard.parameters():
             parameter.add_(1)
     assert taken.tolist() == before
+
+
+_on_gpu: list[SequentialShard] = []
+
+
+def keep_shard() -> None:
+    torch.manual_seed(0)
+    _on_gpu[:] = [SequentialShard(partial(nn.Linear, 2, 2), 1, 10.0, device="cuda:0")]
+    _zero()  # the first use of a kernel loads it, for which CUDA waits until the GPU is idle
+
+
+def _zero() -> None:
+    with torch.no_grad():
+        for parameter in _on_gpu[0].parameters():
+            parameter.mul_(0)
+
+
+def zero_later() -> None:
+    """As the optimizer's step, behind half a second of other work of the GPU."""
+    with torch.no_grad():
+        for parameter in _on_gpu[0].parameters():
+            parameter.fill_(1)
+    torch.cuda.synchronize()
+    torch.cuda._sleep(10**9)
+    _zero()
+
+
+def bias() -> list[float]:
+    found: list[float] = _on_gpu[0].values()[0]["seq.bias"].tolist()
+    return found
+
+
+def output() -> list[float]:
+    found: list[float] = _on_gpu[0].forward(RRef(torch.ones(1, 2)), 0)[0].tolist()
+    return found
+
+
+def after_a_step(read: Callable[[], list[float]]) -> list[float]:
+    """Runs on a."""
+    for function in (keep_shard, zero_later):
+        rpc.rpc_sync("b", function)
+    found: list[float] = rpc.rpc_sync("b", read)
+    return found
+
+
+@needs_gpu
+@pytest.mark.parametrize("read", [bias, output])
+def test_with_device_maps_a_shard_has_the_parameters_of_the_last_step(read: Callable[[], list[float]]) -> None:
+    """The step has a stream of its own, for which torch lets nobody wait."""
+    with launch(["a", "b"], options={"device_maps": {"a": {0: 0}, "b": {0: 0}}}) as world:
+        assert world.call("a", after_a_step, read) == [0.0, 0.0]
 
 
 def depth(node: Any) -> int:

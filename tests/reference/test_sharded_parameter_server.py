@@ -24,6 +24,7 @@ from reference.sharded_parameter_server import Case, ParameterServerShard, serve
 from reference.trace import CaseError, check_comparable
 from reference.training.placement import partition
 from reference.world import launch
+from tests.support.gpu import needs_gpu
 from tests.support.runs import against_twin, launch_and_wait, run
 
 SMALL = Case(
@@ -114,6 +115,6 @@ def test_more_servers_than_parameters_are_refused() -> None:
         replace(SMALL, model="mlp", servers=5)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
+@needs_gpu
 def test_it_equals_its_twin_on_cuda() -> None:
     assert against_twin(run(replace(SMALL, device="cuda"))).equal
