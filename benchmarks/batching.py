@@ -123,7 +123,6 @@ def arguments() -> argparse.Namespace:
     add("--deadline", type=measure.seconds, default=180.0, help="seconds after which one run has failed")
     add("--published", type=measure.existing, metavar="FILE", help="a program to run beside; reads WS, NUM_STEPS, PORT")
     add("--picture", type=Path, metavar="FILE", help="draw the medians there (.png, .svg, .pdf)")
-    measure.add_device(parser)
     return parser.parse_args()
 
 
@@ -131,7 +130,7 @@ def main() -> None:
     wanted = arguments()
     facts = measure.machine()
     cases = [
-        Case(observers=observers, steps=wanted.episodes + 1, n_steps=wanted.steps, record="ends", device=wanted.device)
+        Case(observers=observers, steps=wanted.episodes + 1, n_steps=wanted.steps, record="ends")
         for observers in wanted.observers
     ]
     results = [Setting(case, wanted.deadline, wanted.published).result(wanted.repeats) for case in cases]

@@ -27,18 +27,18 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed.rpc as rpc
-from torch import optim
+from torch import nn, optim
 
 from reference import reinforce
 from reference.roles import Roles, numbered
 from reference.rpc.handle import Handle, handle_of
 from reference.rpc.rounds import RoundFailed, Rounds
-from reference.trace.case import choice_field, flag_field, number_field, text_field
+from reference.trace.case import flag_field, number_field, text_field
 from reference.trace.trace import Recorder, Trace
 from reference.training import cartpole
 from reference.training.batch_episode import Game, SavedActions
 from reference.training.gradients import backward_in_order
-from reference.training.placement import device_in_turn, one_thread
+from reference.training.placement import one_thread
 from reference.training.rng import build_seeded
 from reference.training.training_case import TrainingCase
 
@@ -181,10 +181,9 @@ class Agent:
 
 
 def initial_policy(case: Case) -> Policy:
-    """Build the policy that the agent starts with, on its device."""
+    """Build the policy that the agent starts with."""
     sizes = cartpole.sizes_of(case.env)
-    policy = build_seeded(Policy, *sizes, batch=case.batch, seed=case.seed, name="policy", dtype=case.dtype)
-    return policy.to(device_in_turn(case.device, 0))
+    return build_seeded(Policy, *sizes, batch=case.batch, seed=case.seed, name="policy", dtype=case.dtype)
 
 
 def observer_rngs(case: Case, observers: Sequence[str]) -> list[cartpole.ObserverRng]:
@@ -192,12 +191,10 @@ def observer_rngs(case: Case, observers: Sequence[str]) -> list[cartpole.Observe
     return [cartpole.ObserverRng(case.seed, name, case.dropout, case.torch_dtype) for name in observers]
 
 
-def act(policy: Policy, states: torch.Tensor, saved: SavedActions, observer: int | None = None) -> list[int]:
-    """Choose the next action of one observer, or of all, and save it with its log-probability, on the CPU."""
+def act(policy: nn.Module, states: torch.Tensor, saved: SavedActions, observer: int | None = None) -> list[int]:
+    """Choose the next action of one observer, or of all, and save it with its log-probability."""
     dropout_mask, uniforms = saved.draws(observer)
-    device = policy.affine1.weight.device
-    dropout_mask = None if dropout_mask is None else dropout_mask.to(device)
-    probs = policy(states.to(device), dropout_mask).flatten(end_dim=-2).cpu()
+    probs = policy(states, dropout_mask).flatten(end_dim=-2)
     actions = [cartpole.pick(row, uniform) for row, uniform in zip(probs.tolist(), uniforms, strict=True)]
     saved.add(actions, probs.gather(1, torch.tensor(actions).unsqueeze(1)).squeeze(1).log(), observer)
     return actions
@@ -243,7 +240,6 @@ class Case(TrainingCase):
     gamma: float = number_field(1.0, "discount factor of rewards", at_least=0.0, at_most=1.0)
     lr: float = number_field(0.01, "learning rate of Adam", at_least=0.0)
     dropout: float = number_field(0.6, "probability that a hidden unit is dropped", at_least=0.0, at_most=0.99)
-    device: str = choice_field("cpu", "cuda", help="where the agent runs its policy", result=False)
 
     def validate(self) -> None:
         cartpole.require_environment(self, self.env)

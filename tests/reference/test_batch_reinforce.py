@@ -20,7 +20,6 @@ from reference.outcome import Raised
 from reference.training import cartpole
 from reference.world import launch
 from tests.support.answers import answer
-from tests.support.gpu import needs_gpu
 from tests.support.runs import against_twin, bound_of, launch_and_wait, run, twin
 
 SMALL = Case(steps=2, n_steps=40, timeout=20.0)
@@ -143,12 +142,6 @@ def test_a_second_call_in_one_step_is_refused_and_harms_nobody() -> None:
         refused, other, first = world.call("agent", twice)
     assert "observer1 calls twice in one step" in refused[0]
     assert other[1] == first[1] == "int"
-
-
-@needs_gpu
-@pytest.mark.parametrize("batch", [True, False])
-def test_it_equals_its_twin_on_cuda(batch: bool) -> None:
-    assert against_twin(run(replace(SMALL, device="cuda", batch=batch))).equal
 
 
 def lock_in_callbacks() -> list[bool]:
