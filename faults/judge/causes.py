@@ -135,7 +135,8 @@ def _fate(facts: Facts, ended: Event) -> str:
     if numbers:
         return f"which {', and '.join(f'fault {each + 1} hit: {facts.run.plan.faults[each]}' for each in numbers)}"
     processes = {life.process for life in facts.lives if life.role == _callee(ended)}
-    crashes = [event for pid, event in facts.killed.items() if pid in processes and event.time <= ended.time]
+    fired = [event for process in processes for event in facts.killed.get(process, ())]
+    crashes = [event for event in fired if event.time <= ended.time]
     return f"whose callee fault {crashes[0].details['fault'] + 1} ended" if crashes else ""
 
 

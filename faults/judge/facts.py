@@ -8,7 +8,7 @@ more. `gaps` says what the record of the run lacks.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -158,15 +158,18 @@ class Facts:
         return sorted(event.time for event in found)
 
     @cached_property
-    def killed(self) -> dict[int, Event]:
-        """The processes that the plan killed, and the firing that did."""
+    def killed(self) -> dict[int, list[Event]]:
+        """The processes that the plan killed, and the firings that did, by time."""
         return crashes(self.run.timeline)
 
 
-def crashes(timeline: Timeline) -> dict[int, Event]:
-    """Return the processes that the crashes of a plan have hit, each with the event of the firing."""
-    fired = [event for event in timeline.of("fired") if event.details.get("kind") in _ENDING]
-    return {int(event.details.get("pid", event.process)): event for event in fired}
+def crashes(timeline: Timeline) -> dict[int, list[Event]]:
+    """Return the processes that the crashes of a plan have hit, each with the events of the firings, by time."""
+    found: defaultdict[int, list[Event]] = defaultdict(list)
+    for event in timeline.of("fired"):
+        if event.details.get("kind") in _ENDING:
+            found[int(event.details.get("pid", event.process))].append(event)
+    return dict(found)
 
 
 def how_all_ended(run: Run) -> dict[str, str]:
@@ -216,7 +219,7 @@ def _of_script(run: Run) -> list[Life]:
             process, last = _pid(events[0]), latest[_pid(events[0])] is events[0]
             # Nothing ended a process that has started RPC again.
             earlier = End("Returned", "returned", events[-1].time + run.timeline.zero, process=process)
-            end = _end(run, events, process, killed.get(process)) if last else earlier
+            end = _end(run, events, process, killed.get(process, [])) if last else earlier
             found.append(Life(role, number, process, events, last, end))
     return found
 
@@ -245,7 +248,7 @@ def _pid(start: Event) -> int:
     return int(start.details.get("pid", 0))
 
 
-def _end(run: Run, events: Sequence[Event], process: int, crash: Event | None) -> End:
+def _end(run: Run, events: Sequence[Event], process: int, crashes: Sequence[Event]) -> End:
     """How a process that played a role ended, at its last life. What it did itself counts before what hit it."""
     time = events[-1].time + run.timeline.zero
     raised, left = _last(events, "raised"), _last(events, "exit")
@@ -262,8 +265,8 @@ def _end(run: Run, events: Sequence[Event], process: int, crash: Event | None) -
     if process in run.running:
         since = "was overdue" if run.ends[COMMAND].kind == "Overdue" else "had ended"
         return End(RUNNING, f"still ran when the command {since}", run.start + run.seconds, process=process)
-    if crash is not None and status is None:
-        return End("Killed", _killed(crash), crash.time + run.timeline.zero, process=process)
+    if crashes and status is None:
+        return End("Killed", _killed(crashes[-1]), crashes[-1].time + run.timeline.zero, process=process)
     if _last(events, "interrupted") is not None:
         return End(GONE, "was interrupted", time, process=process)
     if status is None:

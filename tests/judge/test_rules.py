@@ -22,6 +22,7 @@ from tests.judge.by_hand import (
     DELAY,
     DROP,
     PAY,
+    PROCESSES,
     check,
     command,
     crashed,
@@ -275,6 +276,14 @@ class TestWrong:
         assert right or check("errors", run).text.endswith(": the plan sent no such signal")
         assert verdict(world(DROP, fired(), ends={"b": end})) == "wrong"
         assert verdict(script(DROP, fired(), status=1, cut="b", gone={2: 103.0})) == "failed loudly"
+
+    @pytest.mark.parametrize("by", ["SIGKILL", "SIGTERM", "SIGINT"])
+    def test_of_two_crashes_of_one_role_either_may_have_ended_it(self, by: str) -> None:
+        """The first ended it while the second's signal was on its way, which `tests.nemesis` has found."""
+        plan = "Crash role=b at=up@b; Crash role=b at=up@a how=term"
+        second = crashed(role="a", pid=PROCESSES["b"], time=2.1, how="term", fault=1)
+        run = world(plan, crashed(), second, ends={"b": killed(by)})
+        assert verdict(run) == ("wrong" if by == "SIGINT" else "failed loudly")
 
     @pytest.mark.parametrize("name", [*sorted(MISTAKES), "KeyError", "ModuleNotFoundError"])
     def test_a_mistake_in_the_code(self, name: str) -> None:
