@@ -135,7 +135,7 @@ def _fate(facts: Facts, ended: Event) -> str:
     if numbers:
         return f"which {', and '.join(f'fault {each + 1} hit: {facts.run.plan.faults[each]}' for each in numbers)}"
     processes = {life.process for life in facts.lives if life.role == _callee(ended)}
-    fired = [event for process in processes for event in facts.killed.get(process, ())]
+    fired = [event for process, events in facts.killed.items() if process in processes for event in events]
     crashes = [event for event in fired if event.time <= ended.time]
     return f"whose callee fault {crashes[0].details['fault'] + 1} ended" if crashes else ""
 

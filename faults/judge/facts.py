@@ -248,7 +248,7 @@ def _pid(start: Event) -> int:
     return int(start.details.get("pid", 0))
 
 
-def _end(run: Run, events: Sequence[Event], process: int, crashes: Sequence[Event]) -> End:
+def _end(run: Run, events: Sequence[Event], process: int, hits: Sequence[Event]) -> End:
     """How a process that played a role ended, at its last life. What it did itself counts before what hit it."""
     time = events[-1].time + run.timeline.zero
     raised, left = _last(events, "raised"), _last(events, "exit")
@@ -265,8 +265,8 @@ def _end(run: Run, events: Sequence[Event], process: int, crashes: Sequence[Even
     if process in run.running:
         since = "was overdue" if run.ends[COMMAND].kind == "Overdue" else "had ended"
         return End(RUNNING, f"still ran when the command {since}", run.start + run.seconds, process=process)
-    if crashes and status is None:
-        return End("Killed", _killed(crashes[-1]), crashes[-1].time + run.timeline.zero, process=process)
+    if hits and status is None:
+        return End("Killed", _killed(hits[-1]), hits[-1].time + run.timeline.zero, process=process)
     if _last(events, "interrupted") is not None:
         return End(GONE, "was interrupted", time, process=process)
     if status is None:

@@ -18,7 +18,7 @@ from torch.distributed.rpc import RRef
 
 from reference.pipeline import DistResNet50, SequentialShard
 from reference.world import World, launch
-from tests.support.gpu import needs_gpu
+from tests.support.gpu import MAPPED, needs_gpu
 
 WORKERS = ("worker1", "worker2")
 
@@ -163,7 +163,7 @@ def after_a_step(read: Callable[[], list[float]]) -> list[float]:
 @pytest.mark.parametrize("read", [bias, output])
 def test_with_device_maps_a_shard_has_the_parameters_of_the_last_step(read: Callable[[], list[float]]) -> None:
     """The step has a stream of its own, for which torch lets nobody wait."""
-    with launch(["a", "b"], options={"device_maps": {"a": {0: 0}, "b": {0: 0}}}) as world:
+    with launch(["a", "b"], options=MAPPED) as world:
         assert world.call("a", after_a_step, read) == [0.0, 0.0]
 
 

@@ -9,6 +9,10 @@ import torch
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
 
+# Options with which tensors of the first GPU go directly between the idle roles a and b. All idle roles have the same
+# options; a map to itself is harmless.
+MAPPED = {"device_maps": {"a": {0: 0}, "b": {0: 0}}}
+
 
 def gpu_processes() -> set[int]:
     """Return the processes that have memory on a GPU."""

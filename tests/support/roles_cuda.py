@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,7 +12,7 @@ from torch.distributed.nn.api.remote_module import RemoteModule
 from torch.distributed.optim import DistributedOptimizer
 from torch.distributed.rpc import RRef
 
-from tests.support.answers import Answer, answer
+from tests.support.roles_futures import completed
 
 GPU = "cuda:0"
 WIDTH, PASSES, DEPTH = 1024, 20, 4
@@ -24,10 +23,6 @@ WIDTH, PASSES, DEPTH = 1024, 20, 4
 
 def numbers() -> torch.Tensor:
     return torch.arange(3.0, device=GPU)
-
-
-def doubled(x: torch.Tensor) -> torch.Tensor:
-    return 2 * x
 
 
 def placed(x: torch.Tensor) -> str:
@@ -45,9 +40,7 @@ def scripted(x: torch.Tensor) -> torch.Tensor:
 
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def later() -> torch.futures.Future[torch.Tensor]:
-    future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
-    future.set_result(numbers())
-    return future
+    return completed(numbers())
 
 
 class Layers(nn.Module):
@@ -148,8 +141,3 @@ def locally() -> list[torch.Tensor]:
         second(first(x)).square().mean().backward()
         optimizer.step()
     return [*first.values(), *second.values()]
-
-
-def attempted(attempt: Callable[..., Any], *args: Any) -> Answer:
-    """Return how the attempt ends: what came, or the error."""
-    return answer(attempt, *args)

@@ -12,16 +12,16 @@ import pytest
 
 from reference.world import World, launch
 from tests.support import roles_cuda as plays
-from tests.support.gpu import gpu_processes, needs_gpu
+from tests.support.answers import answer
+from tests.support.gpu import MAPPED, gpu_processes, needs_gpu
 from tests.support.processes import left_after
 
 pytestmark = needs_gpu
 
-# With idle roles, all have the same options; a map to itself is harmless.
 MAPS: Mapping[str, Mapping[str, Any]] = {
     "none": {},
     "to b": {"device_maps": {"b": {0: 0}}},
-    "both": {"device_maps": {"a": {0: 0}, "b": {0: 0}}},
+    "both": MAPPED,
 }
 REFUSED = "TensorPipe RPC backend only supports CPU tensors by default, please move your tensors to CPU"
 REQUEST, RESPONSE = (f"{way} device mapping is not available for destination" for way in ("Request", "Response"))
@@ -43,7 +43,7 @@ def mapped(*names: str) -> pytest.MarkDecorator:
 
 def attempt(world: World, way: Callable[..., object], *of: object) -> tuple[Any, str]:
     """Let ``a`` attempt it with ``b``."""
-    found: tuple[Any, str] = world.call("a", plays.attempted, way, "b", *of).short
+    found: tuple[Any, str] = world.call("a", answer, way, "b", *of).short
     return found
 
 
