@@ -17,6 +17,7 @@ import torch
 from hypothesis import given, settings
 
 from faults.ledger import Timeline, ledger
+from faults.ledger.error_links import CALLEE
 from faults.ledger.moments_seen import census
 from faults.plan import Plan, PlanError
 from faults.plan.fields import BACKWARD, ENGINE_SITES, TO_HERE
@@ -112,6 +113,27 @@ def test_each_kind_hits_its_fetch_and_no_other(world: World, tmp_path: Path) -> 
         assert end_.time - begun.time >= least * 0.98
     ends = [each.event for each in timeline.of("ok", "fail", "info") if each.details["site"] == TO_HERE]
     assert ends == ["ok", "ok", "ok", "fail", "fail", "ok", "ok", "info", "info", "ok"]
+
+
+@pytest.mark.parametrize("fault", ["Delay side=reply seconds=0.05", "Delay side=request seconds=0.05", "Duplicate"])
+def test_a_fetch_that_is_hit_keeps_the_errors_type_and_text(world: World, tmp_path: Path, fault: str) -> None:
+    """RPC's own calls make a `RuntimeError` of most errors; torch's fetch does not."""
+    healthy = world.call("a", engine.fetch_errors, "b")
+    assert [kind for kind, _ in healthy] == ["ValueError", "KeyError", "SoldOutError", "OSError"]
+    assert played(world, tmp_path, f"{fault} site={TO_HERE} role=a every=true", engine.fetch_errors, "b") == healthy
+    timeline = ledger.read(tmp_path)
+    ended = [each for each in timeline.of("fail", "info") if each.details["site"] == TO_HERE]
+    callees = [[link["types"][0] for link in each.details["links"] if link.get("way") == CALLEE] for each in ended]
+    assert callees == [[kind] for kind, _ in healthy]
+    assert len(timeline.of("fired")) == len(healthy)
+
+
+@pytest.mark.parametrize("side", ["request", "reply"])
+def test_an_error_in_a_fetch_s_place_tells_the_owner(world: World, tmp_path: Path, side: str) -> None:
+    plan = f"Raise site={TO_HERE} role=a nth=1 side={side} error=KeyError text='no sale'"
+    (found,) = played(world, tmp_path, plan, engine.fetches, "b", 1)
+    assert found.error == "KeyError"
+    assert found.text.startswith(repr("On WorkerInfo(id=1, name=b):\nKeyError('no sale')")[:-1])
 
 
 def test_a_fetch_that_is_lost_while_an_earlier_answer_is_handled_is_indefinite(world: World, tmp_path: Path) -> None:

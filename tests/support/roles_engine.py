@@ -26,6 +26,21 @@ def refuse() -> None:
     raise ValueError("no sale")
 
 
+class SoldOutError(Exception):
+    """An error that is no `RuntimeError`."""
+
+
+def refuse_by(kind: type[Exception], text: str) -> None:
+    raise kind(text)
+
+
+def fetch_errors(to: str) -> list[tuple[str, str]]:
+    """Fetch values that are errors: the type and text of each."""
+    refusals = [(ValueError, "no sale"), (KeyError, "two\nlines"), (SoldOutError, "\\d für \\u00e4"), (OSError, "")]
+    found = [answer(rpc.remote(to, refuse_by, args=each).to_here) for each in refusals]
+    return [(each.error, each.text) for each in found]
+
+
 def fetches(to: str, count: int, timeout: float = 10.0, short: Collection[int] = ()) -> list[Answer]:
     """Fetch a new RRef's value so many times. Those that ``short`` names have the ``timeout``, the others 10 s."""
     rref = rpc.remote(to, value)

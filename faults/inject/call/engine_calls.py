@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+import torch.distributed.rpc as rpc
 from torch.distributed.rpc import PyRRef  # type: ignore[attr-defined]
-from torch.distributed.rpc.internal import PythonUDF, _internal_rpc_pickler
+from torch.distributed.rpc.internal import PythonUDF, RemoteException, _handle_exception, _internal_rpc_pickler
 
 from faults.inject.call.delivery import CalleeState, Delivery, deliver
 from faults.inject.call.envelope import Envelope
+from faults.inject.call.replies import completed
 from faults.plan.fields import BACKWARD, TO_HERE
 
 if TYPE_CHECKING:
@@ -24,6 +26,25 @@ _RRef: Any = PyRRef
 def value_of(rref: Any) -> Any:
     """Return the value of an RRef, at its owner. It blocks its RPC thread until the value is there."""
     return rref.local_value()
+
+
+class Refused(NamedTuple):
+    """The answer to a fetch that failed: the error as a value, because of an error RPC keeps few classes."""
+
+    error: Any
+
+
+def answer_fetch(envelope: Envelope, rref: Any) -> Any:
+    """Execute a fetch with faults, at the RRef's owner. Answer an error as torch's own fetch does, by a value."""
+    try:
+        return deliver(envelope, value_of, (rref,), {})
+    except Exception as error:
+        text = str(error.args[0]) if error.args else ""
+        if not text.startswith("On WorkerInfo("):  # not the error of the function that should have made the value
+            text = f"On {rpc.get_worker_info()}:\n{error!r}"
+        # Whoever reads the answer takes escapes of Unicode out of the text.
+        refused = Refused(RemoteException(text.encode("unicode_escape").decode(), type(error)))
+        return completed(refused) if envelope.answers_later else refused
 
 
 class Fetches:
@@ -62,8 +83,11 @@ class Fetches:
         return value
 
     def _call(self, envelope: Envelope, rref: Any, timeout: float) -> Any:
-        call = PythonUDF(deliver, (envelope, value_of, (rref,), {}), {})
-        return self._calls.send_directly(rref.owner(), call, timeout, envelope.answers_later).wait()
+        call = PythonUDF(answer_fetch, (envelope, rref), {})
+        answer = self._calls.send_directly(rref.owner(), call, timeout, envelope.answers_later).wait()
+        if isinstance(answer, Refused):
+            _handle_exception(answer.error)
+        return answer
 
 
 _PICKLER: Any = _internal_rpc_pickler
