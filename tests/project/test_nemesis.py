@@ -11,7 +11,7 @@ import pytest
 
 from faults.plan import Plan
 from tests import nemesis
-from tests.nemesis import KINDS, Target, hunt, judged, shrunk
+from tests.nemesis import KINDS, Target, hunt, judged, may_come, shrunk
 from tests.support import roles_subjects as plays
 
 # A till waits for a second, of which the import of torch must use up nothing.
@@ -48,6 +48,21 @@ def test_a_silent_error_is_found_and_shrunk(tmp_path: Path) -> None:
     assert found is not None
     assert found.wrong == "wrong, wanted equal, failed loudly of Delay, Raise"
     assert shrunk(found, tmp_path / "shrunk", seconds=60) == Plan.parse(loss)
+
+
+@pytest.mark.parametrize(
+    ("foreign", "plan", "verdict", "may"),
+    [
+        (False, "Drop message=CLEANUP_AUTOGRAD_CONTEXT_REQ role=a times=1", "leaked", True),  # sent again after 1 s
+        (False, "Drop message=PYTHON_CALL role=a times=1", "leaked", False),
+        (False, "Delay message=CLEANUP_AUTOGRAD_CONTEXT_REQ role=a seconds=1", "leaked", False),
+        (True, f"Duplicate {PAY} nth=1; Order site={plays.PAY} roles=a,b seconds=1", "needless failure", True),
+        (True, f"Order site={plays.PAY} roles=a,b seconds=1", "needless failure", False),
+        (True, f"Duplicate {PAY} nth=1; Drop {PAY} nth=2 side=reply", "needless failure", False),
+    ],
+)
+def test_what_may_come_depends_on_the_faults(foreign: bool, plan: str, verdict: str, may: bool) -> None:
+    assert (verdict in may_come(Plan.parse(plan).faults, foreign=foreign)) is may
 
 
 def test_the_seed_decides_the_plans(tmp_path: Path) -> None:
