@@ -23,9 +23,9 @@ import torch
 
 from reference import load
 from reference.rounding.bound import Undecided, bound_of, twin_errors
-from reference.rounding.reordering import REORDERED, reordered
+from reference.rounding.reordering import REORDERED, reordered, twins_for
 from reference.trace import Case, Trace, TraceError
-from reference.verify.verify import changes, twins_for
+from reference.verify.verify import changes
 
 _IMAGES = {"image_w": 8, "image_h": 8, "batch_size": 4, "num_classes": 10, "steps": 3}
 _CONVNET = {"model": "convnet", **_IMAGES}

@@ -33,7 +33,7 @@ from reference.rpc.rounds import RoundFailed as RoundFailed
 from reference.rpc.rounds import Rounds
 from reference.trace.case import choice_field, number_field
 from reference.trace.progress import log_step
-from reference.trace.trace import Recorder, Trace
+from reference.trace.trace import Recorder, Trace, gradients_of, parameters_of
 from reference.training.data import Batch, random_images
 from reference.training.gradients import weighted_sum
 from reference.training.models import build_model
@@ -293,8 +293,10 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
             loss = trainers[index].gradients(m, *next(batches[index]))
             recorder.put(f"{step:04d}/loss", {names[index]: loss})
             reports.append(report_of(m))
+            recorder.detail(step, f"part/{names[index]}", partial(gradients_of, parameters_of(m)))
             accumulate(model, reports[-1][0])
         average(model, case.trainers, [buffers for _, buffers in reports])
+        recorder.before_update(step, model)
         optimizer.step()
         recorder.step(step, {}, model)
         optimizer.zero_grad()

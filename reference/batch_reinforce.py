@@ -263,6 +263,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         rewards = torch.tensor([game.returns(case.gamma) for game in games], dtype=case.torch_dtype).t()
         optimizer.zero_grad()
         loss = backward_in_order(losses_of(case, saved, rewards))
+        recorder.before_update(episode, policy)
         optimizer.step()
         ep_reward = sum(len(game.starts[0]) for game in games) / len(games)
         running_reward = 0.5 * ep_reward + 0.5 * running_reward

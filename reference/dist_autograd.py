@@ -169,14 +169,15 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     for step in range(case.steps):
         losses = {f"context{c}": loss_of(c, *parameters.values()) for c in range(case.contexts)}
         gradients = [torch.autograd.grad(loss, list(parameters.values())) for loss in losses.values()]
-        for each in gradients:
-            for parameter, tensor in zip(parameters.values(), each, strict=True):
-                parameter.grad = tensor
-            optimizer.step()
         named = {
             f"context{c}/{name}": tensor
             for c, each in enumerate(gradients)
             for name, tensor in zip(OWNERS, each, strict=True)
         }
+        recorder.before_update(step, parameters, named)
+        for each in gradients:
+            for parameter, tensor in zip(parameters.values(), each, strict=True):
+                parameter.grad = tensor
+            optimizer.step()
         recorder.step(step, losses, parameters, named)
     return recorder.trace()

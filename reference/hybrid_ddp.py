@@ -19,7 +19,7 @@ order: then, with three trainers or more, natural arithmetic is right within rou
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -196,6 +196,12 @@ def parameters_of(case: Case, weight: torch.Tensor, dense: nn.Module) -> Named:
     return {"ps/weight": weight, **{key: p for name in trainer_names(case) for key, p in named(name, dense).items()}}
 
 
+def part_of(case: Case, dense: nn.Module, gradients: Sequence[torch.Tensor]) -> Named:
+    """Name one trainer's gradients of the table and of ``dense`` as the trace names their mean."""
+    replicas = [named(name, dense) for name in trainer_names(case)]
+    return {"ps/weight": gradients[0], **{k: g for each in replicas for k, g in zip(each, gradients[1:], strict=True)}}
+
+
 # --- Roles and Case --------------------------------------------------------------------------------------------------
 
 
@@ -282,6 +288,9 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         for parameter, *gradients in zip(parameters, *(found[1:] for found in each), strict=True):
             parameter.grad = mean(gradients) if case.accumulation == "rank" else mean_of_allreduce(gradients)
         weight.grad = mean([found[0] for found in each])
+        for name, found in zip(names, each, strict=True):
+            recorder.detail(step, f"part/{name}", partial(part_of, case, dense, found))
+        recorder.before_update(step, parameters_of(case, weight, dense))
         for optimizer in optimizers:
             optimizer.step()
         recorder.step(step, dict(zip(names, losses, strict=True)), parameters_of(case, weight, dense))

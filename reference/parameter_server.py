@@ -259,6 +259,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         loss, gradients = gradients_of(case, pulled[worker][0], *next(data[worker]))
         for name, parameter in model.named_parameters():
             parameter.grad = gradients[name]
+        recorder.before_update(updates, model, gradients)
         optimizer.step()
         recorder.step(updates, {names[worker]: loss}, model)
         updates += 1

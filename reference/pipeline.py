@@ -25,9 +25,9 @@ from torch.distributed.rpc import RRef
 
 from reference.exact.exactness import proven
 from reference.roles import Roles, numbered
-from reference.rpc.shard import Named, Shard, joined, on_cpu
+from reference.rpc.shard import Named, Shard, joined
 from reference.trace.case import choice_field, number_field
-from reference.trace.trace import Recorder, Trace, gradients_of, parameters_of
+from reference.trace.trace import Recorder, Trace
 from reference.training.data import Batch, random_images
 from reference.training.gradients import weighted_sum
 from reference.training.models import FEATURES, ResNetBase, initialise, mlp_half
@@ -161,7 +161,9 @@ def run_master(case: Case) -> Trace:
             model.await_gradients(context_id)
             gradients = model.gradients(context_id) if recorder.every else {}
             opt.step(context_id)
-        record(recorder, step, loss, gradients, model.values)
+        parameters, buffers = model.values() if recorder.wants(step) else ({}, {})
+        recorder.step(step, {"master": loss}, parameters, gradients)
+        recorder.put(f"{step:04d}/buffer", buffers)
     return recorder.trace()
 
 
@@ -203,15 +205,6 @@ def batches(case: Case) -> Iterator[Batch]:
 
 def loss_function(case: Case) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
     return weighted_sum if case.is_exact else nn.MSELoss()
-
-
-def record(
-    recorder: Recorder, step: int, loss: torch.Tensor, gradients: Named, values: Callable[[], tuple[Named, Named]]
-) -> None:
-    """Put one step into the trace, with batch norm's buffers. ``values`` is called only if they are recorded."""
-    parameters, buffers = values() if recorder.wants(step) else ({}, {})
-    recorder.step(step, {"master": loss}, parameters, gradients)
-    recorder.put(f"{step:04d}/buffer", buffers)
 
 
 # --- Case ------------------------------------------------------------------------------------------------------------
@@ -275,16 +268,27 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     shards = [make_shard(case, half) for half in (1, 2)]
     loss_fn = loss_function(case)
     opt = optim.SGD([p for shard in shards for p in shard.parameters()], lr=case.lr)
-    recorder = Recorder(case, values_of(shards)[0])
+    model = nn.ModuleDict({"shard1": shards[0], "shard2": shards[1]})
+    recorder = Recorder(case, model)
     for step, (inputs, labels) in enumerate(batches(case)):
         opt.zero_grad()
-        outputs = torch.cat([forward(shards, x) for x in inputs.tensor_split(case.num_split)])
-        loss = loss_fn(outputs, labels)
+        outputs = [forward(shards, x) for x in inputs.tensor_split(case.num_split)]
+        loss = loss_fn(torch.cat(outputs), labels)
+        for number, output in enumerate(outputs, start=1):
+            recorder.detail(step, f"part/micro-batch {number}", partial(part_of, loss, output, model))
         loss.backward()
-        first, second = (on_cpu(gradients_of(parameters_of(shard))) for shard in shards)
+        recorder.before_update(step, model)
         opt.step()
-        record(recorder, step, loss, joined((first, {}), (second, {}))[0], partial(values_of, shards))
+        recorder.step(step, {"master": loss}, model)
     return recorder.trace()
+
+
+def part_of(loss: torch.Tensor, output: torch.Tensor, model: nn.Module) -> Named:
+    """The part of the gradients that comes through one micro-batch's output."""
+    parameters = dict(model.named_parameters())
+    (back,) = torch.autograd.grad(loss, output, retain_graph=True)
+    found = torch.autograd.grad(output, [*parameters.values()], back, retain_graph=True)
+    return dict(zip(parameters, found, strict=True))
 
 
 def forward(shards: Sequence[Any], x: torch.Tensor) -> torch.Tensor:

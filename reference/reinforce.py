@@ -242,6 +242,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
             play_locally(case, environments[name], policy, record)
         optimizer.zero_grad()
         loss = backward_in_order(losses_of(case, records.values()))
+        recorder.before_update(episode, policy)
         optimizer.step()
         worst = min(sum(record.rewards) for record in records.values())
         running = 0.05 * worst + 0.95 * running

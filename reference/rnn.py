@@ -270,6 +270,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         loss = criterion(decoded, target)
         optimizer.zero_grad()
         loss.backward()
+        recorder.before_update(step, named(model))
         optimizer.step()
         hidden = (hidden[0].detach(), hidden[1].detach())
         recorder.step(step, {"trainer": loss}, named(model))

@@ -20,7 +20,7 @@ def run_compare(arguments: Sequence[str]) -> int:
     if lines := case_differences(yours.case, reference.case):
         print("traces of different cases: " + "; ".join(lines))
         return 1
-    from reference.explain.explain import explain  # loads all tutorials that have step models
+    from reference.explain.explain import explain  # loads the twins
 
     found = explain(yours.tensors, reference)
     if not found.cause:

@@ -34,12 +34,10 @@ _USAGE = """\
 usage: python -m reference conform export DIR [--suite core|full] [--cases GLOB]
        python -m reference conform run DIR --out OUT [--cases GLOB] [--repeat N] [--timeout S] [-j N] -- CMD ...
        python -m reference conform judge DIR OUT [--expect FILE] [--update] [--format text|json|junit|html]
-       python -m reference conform selftest
 
   export  write the suite: per case a description and inputs, no expected values
   run     run `CMD CASE_DIR OUT_DIR` once per case, and judge what it writes: OUT_DIR/trace.safetensors
   judge   judge the results of an earlier run
-  selftest  judge broken implementations, which must get their verdicts and explanations
 
 Without --expect FILE every case is expected to pass. Exit status 0: all as expected; 1: something unexpected; 2: bad
 input; 3: the suite is broken or cannot be judged here."""
@@ -51,7 +49,6 @@ def conform(arguments: Sequence[str]) -> int:
         "export": _export,
         "run": _run,
         "judge": _judge,
-        "selftest": _selftest,
     }
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_USAGE)
@@ -175,24 +172,6 @@ def _report(suite: Suite, judged: Sequence[Judged], expected: list[Expectation],
     for line in (*compared.unexpected, *(f"{options.expect}: {line}" for line in compared.stale)):
         print(one_line(f"unexpected: {line}"), file=sys.stderr)
     return 0 if compared.holds else 1
-
-
-def _selftest(arguments: Sequence[str]) -> int:
-    parser = Parser(prog="python -m reference conform selftest", description="Judge broken implementations.")
-    parser.parse_args(arguments)
-    from reference.conform.selftest.selftest import selftest  # with torch
-
-    tested, failed = 0, 0
-    for each in selftest():
-        tested += 1
-        if not each.holds:
-            failed += 1
-            got = each.got
-            print(one_line(f"{each.name}: got {got.verdict}, {got.text}; wanted {each.verdict}, {each.told!r}"))
-            for line in got.details:
-                print(one_line(f"    {line}"))
-    print(f"{tested} implementations judged, {failed} not as expected")
-    return BROKEN if failed else 0
 
 
 def _seconds(text: str) -> float:

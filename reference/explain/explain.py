@@ -2,121 +2,153 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 
-from reference.explain.difference import View, close, difference_of, same_bits
-from reference.explain.mistakes import (
-    Hypothesis,
-    data_mistakes,
-    factor_mistakes,
-    optimizer_mistakes,
-    other_tensor,
-    part_mistakes,
-    precision_mistakes,
-    reward_mistakes,
-    tensor_mistakes,
-)
-from reference.explain.step_models import step_model_of
+from reference import load
+from reference.explain.causes import causes
+from reference.explain.difference import close, difference_of, same_bits
+from reference.explain.other_twins import other_twins
+from reference.explain.stages import Cause, Failed, Place, Stages, stages_of
+from reference.system.text import one_line
 from reference.trace.names import counted_from_one, in_causal_order, place_of, structure
 from reference.trace.trace import Named, Trace, ulps
 
-
-def hypotheses(view: View) -> Iterator[Hypothesis]:
-    """Yield what may be wrong, the simplest first."""
-    yield from tensor_mistakes(view)
-    if view.stage == "parameter":
-        yield from optimizer_mistakes(view)
-    yield from factor_mistakes(view)
-    if view.stage == "loss":
-        yield from reward_mistakes(view)
-    if view.step_model is not None and view.stage in ("loss", "gradient"):
-        yield from part_mistakes(view)
-        yield from data_mistakes(view)
-    yield from precision_mistakes(view)
-    yield from other_tensor(view)
+# How long causes are tried (seconds): the twin of a large case runs for minutes.
+SECONDS = 60.0
+# What the tensors of a stage are, as a sentence says it.
+WORDS = {
+    "initial": "initial parameters",
+    "loss": "losses",
+    "gradient": "gradients",
+    "parameter": "updated parameters",
+    "buffer": "buffers",
+    "log_probs": "log-probabilities",
+}
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """``cause``: a hypothesis's id, ``structure``, ``nan``, ``rounding``, ``unexplained``; empty if nothing differs."""
+    """``place``: the step and kind of the stage that fails first, if it was found.
+
+    ``cause``: a general cause's id, ``structure``, ``nan``, ``rounding``, ``drift``, ``failed`` or ``unexplained``;
+    empty if nothing differs.
+    """
 
     cause: str
     lines: Sequence[str]
+    place: Place | None = None
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
 
 
 def explain(yours: Named, twin: Trace) -> Explanation:
-    """Explain how ``yours`` differs from the twin's trace. Of names that one side lacks, it says so and goes on."""
+    """Explain how ``yours`` differs from the twin's trace. Of names that one side lacks, it says so and goes on.
+
+    Raises nothing that comes of the numbers: an explanation that fails says so.
+    """
     lines = [*structure(yours, twin.tensors), *_misshapen(yours, twin.tensors)]
     if counted_from_one(yours, twin.tensors):  # equal names are other steps
         return Explanation("structure", lines)
     common = {name: _shaped(tensor, twin.tensors[name]) for name, tensor in yours.items() if name in twin.tensors}
     names = in_causal_order(name for name, tensor in common.items() if tensor is not None)
     both = {name: tensor for name in names if (tensor := common[name]) is not None}
-    if name := next((n for n in names if _has_nan(both[n]) and not _has_nan(twin.tensors[n])), None):
+    if name := next((n for n in names if not_finite(both[n]) and not not_finite(twin.tensors[n])), None):
         return Explanation("nan", [*lines, *_nan(name, names, both, twin)])
     differing = [name for name in names if not same_bits(both[name], twin.tensors[name])]
     if not differing:
         return Explanation("structure" if lines else "", lines)
-    first = next((n for n in differing if twin.case.is_exact or not close(both[n], twin.tensors[n])), None)
-    if first is None:
-        return Explanation("structure" if lines else "rounding", [*lines, _rounding(differing, names)])
-    cause, found = _cause(View(both, twin, first, step_model_of(twin)))
-    return Explanation(cause, [*lines, *_where(first, differing, names, both, twin), *found])
+    far = [name for name in differing if twin.case.is_exact or not close(both[name], twin.tensors[name])]
+    if not far:
+        text = f"{len(differing)} of {len(names)} tensors differ by rounding only, the first is {differing[0]}: "
+        return Explanation("rounding", [*lines, text + "sums in another order, or fused operations?"])
+    more = "" if twin.case.is_exact else " by more than rounding"
+    lines.append(f"{len(far)} of {len(names)} tensors differ{more}, the first is {far[0]}.")
+    try:
+        return _explained(lines, Trace(twin.case, both))
+    except Exception as error:
+        return Explanation("failed", [*lines, one_line(f"The explanation failed: {type(error).__name__}: {error}")])
 
 
-def _cause(view: View) -> tuple[str, list[str]]:
-    """Try every hypothesis; bits count more than a value within rounding."""
-    found: dict[str, list[Hypothesis]] = {"bits": [], "rounding": []}
-    for each in hypotheses(view):
-        how = view.holds(each.candidate, each.terms)
-        if how and each.id not in [other.id for other in found[how]]:
-            found[how].append(each)
-    if found["bits"]:
-        return found["bits"][0].id, [f"It is, bit for bit: {_either(found['bits'])}"]
-    if found["rounding"] and not view.case.is_exact:  # an exact case has no rounding
-        return found["rounding"][0].id, [f"It is, up to rounding: {_either(found['rounding'])}"]
-    return "unexplained", ["Unexplained: none of the known mistakes gives these numbers."]
+def _explained(lines: Sequence[str], run: Trace) -> Explanation:
+    train = load(run.case.tutorial()).train_locally
+    stages = stages_of(run, train)
+    if not stages.wrong:
+        text = "Each stage follows from your own earlier numbers, up to rounding. Only all of them together do not."
+        return Explanation("drift", [*lines, text])
+    place = place_of(stages.wrong[0])
+    failed = Failed(stages, place, train)
+    cause, told = _cause(failed)
+    return Explanation(cause, [*lines, *_located(stages), *told], place)
 
 
-def _either(found: Sequence[Hypothesis]) -> str:
+def _located(stages: Stages) -> Iterator[str]:
+    """Say which stage fails first, which ones hold, and where later ones fail by themselves."""
+    (step, kind), names = next(iter(stages.places.items()))
+    where = f"{WORDS.get(kind, kind)}{'' if step < 0 else f' of step {step:04d}'}"
+    mine, right = stages.run.tensors[names[0]], stages.followed.tensors[names[0]]
+    yield (
+        f"The first stage that fails: {where}. {len(names)} of {len(stages.names((step, kind)))} tensors are not what "
+        "the reference computes of your own numbers before them."
+    )
+    distance = ulps(mine, right, False)
+    yield str(difference_of(names[0], mine, right, distance, exact=stages.run.case.is_exact))
+    places = [place_of(name) for name in in_causal_order(stages.run.tensors)]
+    kinds = list(dict.fromkeys(kind for step, kind in places if step >= 0))
+    holding = [WORDS.get(each, each) for each in kinds if each not in {k for _, k in stages.places}]
+    if holding:
+        yield f"At your own numbers {', '.join(holding)} are right in every step."
+    for each in dict.fromkeys(k for _, k in stages.places):
+        yield _when(stages, each)
+
+
+def _when(stages: Stages, kind: str) -> str:
+    """Say in which steps a kind of tensor fails."""
+    wrong, every = sorted(step for step, each in stages.places if each == kind), stages.steps(kind)
+    word = WORDS.get(kind, kind)
+    if wrong == every:
+        return f"{word} fail in every step." if len(every) > 1 else f"{word} fail in the only step."
+    if wrong == [step for step in every if step >= wrong[0]]:
+        return f"{word} hold before step {wrong[0]:04d}, and fail from there on."
+    told = ", ".join(f"{step:04d}" for step in wrong[:5]) + (", …" if len(wrong) > 5 else "")
+    return f"{word} fail in step{'s' * (len(wrong) > 1)} {told} alone."
+
+
+def _cause(failed: Failed) -> tuple[str, list[str]]:
+    """Try every cause, and other twins if none fits. Bits count more than a value within rounding."""
+    found: dict[str, list[Cause]] = {"bits": [], "rounding": []}
+    broken, due = list[str](), time.monotonic() + SECONDS
+    for some in (causes, other_twins):
+        for each in some(failed):
+            if time.monotonic() > due:
+                broken.append(f"Not tried after {SECONDS:g} s: {each.text}")
+                continue
+            try:
+                how = failed.fits(each)
+            except Exception as error:
+                broken.append(one_line(f"Not tried: {each.text} ({type(error).__name__}: {error})"))
+                continue
+            if how and each.id not in [other.id for other in found[how]]:
+                found[how].append(each)
+        for how, said in (("bits", "bit for bit"), ("rounding", "up to rounding")):
+            # In an exact case the first wrong numbers have no rounding.
+            if found[how] and (how == "bits" or not failed.case.is_exact):
+                return found[how][0].id, [f"It is, {said}: {_either(found[how])}", *broken]
+    return "unexplained", ["No general mistake gives these numbers.", *broken]
+
+
+def _either(found: Sequence[Cause]) -> str:
     """All mistakes that give the numbers, because the numbers cannot tell between them."""
     return "; or: ".join(each.text for each in found)
 
 
-def _where(first: str, differing: Sequence[str], names: Sequence[str], yours: Named, twin: Trace) -> list[str]:
-    mine, reference = yours[first], twin.tensors[first]
-    alike = mine.shape == reference.shape
-    distance = ulps(mine, reference, False) if alike and not (_has_nan(mine) or _has_nan(reference)) else 0
-    before = names.index(first)
-    step, stage = place_of(first)
-    where = f"step {step:04d}, {stage}" if step >= 0 else stage
-    return [
-        f"First difference: {where}. The {before} tensors before it are {_equal(names[:before], differing)}; "
-        f"{len(differing)} of {len(names)} differ.",
-        *([str(difference_of(first, mine, reference, distance, exact=twin.case.is_exact))] if alike else []),
-    ]
-
-
-def _equal(before: Sequence[str], differing: Sequence[str]) -> str:
-    return "equal but for rounding" if set(before) & set(differing) else "equal"
-
-
-def _rounding(differing: Sequence[str], names: Sequence[str]) -> str:
-    return (
-        f"{len(differing)} of {len(names)} tensors differ by rounding only, the first is {differing[0]}: "
-        "sums in another order, or fused operations?"
-    )
-
-
 def _nan(name: str, names: Sequence[str], yours: Named, twin: Trace) -> list[str]:
-    count = int(yours[name].isnan().sum())
-    line = f"NaN begins in {name}: {count} of {yours[name].numel()} numbers, where the reference has none."
+    count = int((~yours[name].isfinite()).sum())
+    line = f"NaN or infinity begins in {name}: {count} of {yours[name].numel()} numbers, where the reference has none."
     return [line, f"The {names.index(name)} tensors before it have none."]
 
 
@@ -142,5 +174,5 @@ def _shaped(mine: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor | None:
     return mine if mine.dim() == wanted.dim() == 2 and mine.shape == wanted.t().shape else None
 
 
-def _has_nan(tensor: torch.Tensor) -> bool:
-    return tensor.is_floating_point() and bool(tensor.isnan().any())
+def not_finite(tensor: torch.Tensor) -> bool:
+    return tensor.is_floating_point() and not bool(tensor.isfinite().all())

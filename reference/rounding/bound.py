@@ -237,6 +237,17 @@ def bound_of(run: Trace, errors: TwinErrors) -> NaturalBound:
     return NaturalBound(ratios, tuple(blind), hidden(errors.sums, truth))
 
 
+def errors_within(tensors: Mapping[str, torch.Tensor], errors: TwinErrors, times: float) -> dict[str, bool]:
+    """Say of each tensor whether its error is at most so many ``times`` the sum of the twins' errors."""
+    truth = errors.exact.tensors
+    found = {name: torch.equal(tensor, truth[name]) for name, tensor in tensors.items() if name in truth}
+    for name, (two, largest) in errors.sums.items():
+        if name in tensors and tensors[name].shape == truth[name].shape:
+            error = norms(tensors[name].double() - truth[name])
+            found[name] = _ratio(error, (times * two, times * largest)) <= 1
+    return found
+
+
 def _ratio(error: Norms, allowed: Norms) -> float:
     """The larger ratio of the two norms. A zero error is always right; if twins overflow, no other error is."""
     if not any(error):

@@ -7,7 +7,9 @@ implementation could have computed, in its backward passes, too. Two such runs d
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import torch
@@ -33,6 +35,22 @@ def reordered(train_locally: Callable[..., Trace], case: Case, run: Trace | None
     """The twin of a run, computed in the ``seed``-th other order."""
     with Reordered(seed):
         return train_locally(case, run)
+
+
+def twins_for(
+    twin: Trace, run: Trace, train_locally: Callable[..., Trace], orders: int = REORDERED
+) -> tuple[Iterator[Trace], Trace]:
+    """The twins for `twin_errors`, each computed only when it is asked for, and the float64 twin.
+
+    A float64 run's own twin is the float64 twin. Then the reordered twins alone tell how far apart correct runs are.
+    All but a run's own twin are computed on the CPU, also for a run on a GPU: its rounding is that of another order.
+    """
+    placed: dict[str, Any] = {name: "cpu" for name in ("device", "transfer") if hasattr(twin.case, name)}
+    case: Any = replace(twin.case, **placed)
+    others = (reordered(train_locally, case, run, seed) for seed in range(orders))
+    if case.dtype == "float64":
+        return others, twin
+    return chain([twin], others), train_locally(replace(case, dtype="float64"), run)
 
 
 class Reordered(TorchDispatchMode):

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -182,6 +184,26 @@ def _case_type(tutorial: str) -> type[Case]:
     return case_type
 
 
+_followed: ContextVar[Named | None] = ContextVar("followed", default=None)
+
+
+@contextmanager
+def following(tensors: Named) -> Iterator[None]:
+    """Within the block a twin goes on from ``tensors``, another run's, as soon as it has recorded its own.
+
+    So each gradient is computed at the other run's parameters, and each update of its gradients.
+    """
+    token = _followed.set(tensors)
+    try:
+        yield
+    finally:
+        _followed.reset(token)
+
+
+def is_following() -> bool:
+    return _followed.get() is not None
+
+
 class Recorder:
     """Collects one run's trace during the run, and logs one line per step."""
 
@@ -190,12 +212,21 @@ class Recorder:
         self.case = case
         self.steps = case.steps if steps is None else steps
         self.tensors: dict[str, torch.Tensor] = {}
-        self.put("initial", parameters_of(initial))
+        self.followed = _followed.get()
+        self._put_and_follow("initial", parameters_of(initial))
 
     def put(self, prefix: str, named: Named) -> None:
         """Record copies of the tensors in ``named`` under ``prefix``."""
         for name, tensor in named.items():
             self.tensors[f"{prefix}/{name}"] = tensor.detach().to("cpu", copy=True).contiguous()
+
+    def _put_and_follow(self, prefix: str, named: Named) -> None:
+        """Record the tensors, and give them the values of the trace that is followed."""
+        self.put(prefix, named)
+        for name, tensor in named.items():
+            value = None if self.followed is None else self.followed.get(f"{prefix}/{name}")
+            if value is not None and value.shape == tensor.shape:
+                tensor.detach().copy_(value)
 
     @property
     def every(self) -> bool:
@@ -206,6 +237,17 @@ class Recorder:
         """Whether the parameters after ``step`` (from 0) are recorded; those after the last step always are."""
         return self.every or step == self.steps - 1
 
+    def detail(self, step: int, kind: str, named: Callable[[], Named]) -> None:
+        """Record, in a twin that follows, what no run has to record: it tells where a mistake is."""
+        if self.followed is not None:
+            self.put(f"{step:04d}/{kind}", named())
+
+    def before_update(self, step: int, model: Model, gradients: Named | None = None) -> None:
+        """Tell, in a twin, that the optimizer is about to use the gradients, which default to those in ``.grad``."""
+        if self.followed is not None:
+            named = gradients_of(parameters_of(model)) if gradients is None else gradients
+            self._put_and_follow(f"{step:04d}/gradient", named)
+
     def step(self, step: int, losses: Named, model: Model, gradients: Named | None = None) -> None:
         """Record step ``step`` (from 0), and log the mean of its losses if it has any.
 
@@ -214,11 +256,12 @@ class Recorder:
         """
         self.put(f"{step:04d}/loss", losses)
         parameters = parameters_of(model)
-        if self.every:
+        if self.every and self.followed is None:
             self.put(f"{step:04d}/gradient", gradients_of(parameters) if gradients is None else gradients)
         if self.wants(step):
-            self.put(f"{step:04d}/parameter", parameters)
-            self.put(f"{step:04d}/buffer", dict(model.named_buffers()) if isinstance(model, nn.Module) else {})
+            self._put_and_follow(f"{step:04d}/parameter", parameters)
+            buffers = dict(model.named_buffers()) if isinstance(model, nn.Module) else {}
+            self._put_and_follow(f"{step:04d}/buffer", buffers)
         STEP.set(step + 1)
         if losses:
             log_step(step + 1, self.steps, sum(loss.item() for loss in losses.values()) / len(losses))

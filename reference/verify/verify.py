@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from reference import load
@@ -19,7 +18,7 @@ from reference.rounding.bound import (
     other_decision,
     twin_errors,
 )
-from reference.rounding.reordering import REORDERED, reordered
+from reference.rounding.reordering import twins_for
 from reference.system.text import one_line
 from reference.trace.case import Case, listed
 from reference.trace.trace import Trace, TraceError, check_comparable, compare
@@ -221,20 +220,6 @@ def _judge_rounding(
     except Undecided as error:
         return f"{comparison}; {error}", "unknown"
     return f"{comparison}; {bound}", bound.verdict
-
-
-def twins_for(twin: Trace, run: Trace, train_locally: Callable[..., Trace]) -> tuple[Iterator[Trace], Trace]:
-    """The twins for `twin_errors`, each computed only when it is asked for, and the float64 twin.
-
-    A float64 run's own twin is the float64 twin. Then the reordered twins alone tell how far apart correct runs are.
-    All but a run's own twin are computed on the CPU, also for a run on a GPU: its rounding is that of another order.
-    """
-    placed: dict[str, Any] = {name: "cpu" for name in ("device", "transfer") if hasattr(twin.case, name)}
-    case: Any = replace(twin.case, **placed)
-    others = (reordered(train_locally, case, run, seed) for seed in range(REORDERED))
-    if case.dtype == "float64":
-        return others, twin
-    return chain([twin], others), train_locally(replace(case, dtype="float64"), run)
 
 
 def _with_goal(run: Trace, judged: tuple[str, str]) -> tuple[str, str]:

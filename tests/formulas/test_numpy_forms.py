@@ -1,6 +1,6 @@
 """The programs of examples/numpy on further cases and in other forms: within the bound, and not if slightly wrong.
 
-The suite's cases are in tests/reference/test_conform.py, and gross mistakes in reference/conform/selftest.
+The cases of the suite are in tests/reference/test_conform.py.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ ROOMS: dict[str, set[str]] = {
     "reference.world": {*_PLAIN, "reference.roles", "reference.training"},
     "reference.rounding": {"reference.system", "reference.trace", "reference.training"},
     "reference.verify": {*_PLAIN, "reference.exact", "reference.rounding", "reference.world", "reference.explain"},
-    "reference.explain": {*_PLAIN, "reference.training"},
+    "reference.explain": {*_PLAIN, "reference.rounding", "reference.training"},
     "reference.conform": {*_PLAIN, "reference.roles", "reference.training", "reference.verify", "reference.explain"},
     "reference.cli": {*_PLAIN, "reference.rounding", "reference.verify", "reference.world", *_KIT},
     "reference.__main__": {"reference.system", "reference.cli"},

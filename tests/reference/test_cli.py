@@ -382,10 +382,10 @@ def test_a_wrong_run_is_explained_and_gives_1(world: FakeWorld, capsys: pytest.C
     trace.tensors["0000/gradient/weight"] *= 2
     world.outcomes = {"ps": Returned(trace), "worker1": Returned()}
     assert main(["run", "parameter_server", "--steps", "2", "--verify"]) == 1
-    verdict, *explanation = capsys.readouterr().out.splitlines()[-4:]
+    verdict, *explanation = capsys.readouterr().out.splitlines()[-8:]
     assert verdict.startswith("wrong: ")
     assert "0000/gradient/weight" in verdict
-    assert any("First difference: step 0000, gradient" in line for line in explanation)
+    assert any("The first stage that fails: gradients of step 0000." in line for line in explanation)
 
 
 def test_a_run_that_nobody_can_judge_is_unknown_and_gives_3(

@@ -48,8 +48,9 @@ def test_a_mistake_is_explained_with_status_1(
     tensors = {name: 2 * t if "/gradient/" in name else t for name, t in trace.tensors.items()}
     status, text = told(capsys, Trace(CASE, tensors), reference, tmp_path)
     assert status == 1
-    assert "First difference: step 0000, gradient. The 4 tensors before it are equal; 8 of 18 differ." in text
-    assert "It is, bit for bit: exactly 2 * the reference's, 2 = passes" in text
+    assert "8 of 18 tensors differ by more than rounding, the first is 0000/gradient/context1/worker2." in text
+    assert "The first stage that fails: gradients of step 0000. 4 of 4 tensors" in text
+    assert "It is, bit for bit: the right numbers times 2" in text
 
 
 def test_cases_that_differ_are_told_by_field(

@@ -19,7 +19,6 @@ from reference.conform.answer import commitment, read_answer
 from reference.conform.expected_verdicts import Expectation, as_toml
 from reference.conform.inputs import export
 from reference.conform.judge import judge_answer
-from reference.conform.selftest.selftest import healthy
 from reference.conform.suite import Suite, SuiteBroken, chosen, open_suite
 from reference.conform.tensor_file import write
 from reference.conform.twin import prepared
@@ -49,7 +48,9 @@ def changing(*lines: str) -> list[str]:
 
 @pytest.mark.parametrize("name", [entry.id for entry in chosen("core")])
 def test_the_twins_own_answer_is_equal(suite: Suite, name: str, tmp_path: Path) -> None:
-    assert healthy(suite, name, tmp_path / "answer").holds
+    case = suite.cases[name]
+    write(tmp_path / "trace.safetensors", prepared(name).outputs)
+    assert judge_answer(case, read_answer(case, tmp_path), suite.commitments.get(name))[0] == "equal"
 
 
 @pytest.mark.parametrize("name", [entry.id for entry in chosen("core")])
@@ -310,7 +311,6 @@ def test_help_of_each_command_is_shown(capfd: pytest.CaptureFixture[str]) -> Non
         "export": "Write the suite of cases to a folder.",
         "run": "Run an implementation on a suite.",
         "judge": "Judge the results of `conform run`.",
-        "selftest": "Judge broken implementations.",
     }
     for name, what in told.items():
         with pytest.raises(SystemExit) as ended:

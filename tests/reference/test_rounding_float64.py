@@ -12,9 +12,8 @@ from torch.utils._pytree import tree_leaves
 
 from reference import TUTORIALS, load
 from reference.rounding.bound import result_of
-from reference.rounding.reordering import REORDERED, Reordered, reordered
+from reference.rounding.reordering import REORDERED, Reordered, reordered, twins_for
 from reference.trace import Trace
-from reference.verify.verify import twins_for
 from tests.support.runs import rounding_bound
 
 _IMAGES = {"image_w": 4, "image_h": 4, "batch_size": 2, "num_classes": 2, "trainers": 2, "steps": 2}

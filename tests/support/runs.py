@@ -10,8 +10,9 @@ from reference import load
 from reference.explain.explain import explain
 from reference.outcome import Outcome
 from reference.rounding import bound
+from reference.rounding.reordering import twins_for
 from reference.trace import Case, Comparison, Trace, compare
-from reference.verify.verify import trace_of, twins_for
+from reference.verify.verify import trace_of
 from reference.world import World, launch
 from tests.support.processes import left_after
 

@@ -1,0 +1,172 @@
+"""Find the stages of a run that do not follow from the run's own numbers.
+
+A trace holds a run's losses, gradients, parameters and buffers, step by step. The twin follows the run: it records what
+it computes, and goes on from what the run has in its place. So a gradient is compared with that at the run's own
+parameters, an update with that by the run's own gradients, and a mistake shows in the stage in which it is, not in all
+that come after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from types import MappingProxyType
+from typing import Any
+
+import torch
+
+from reference.explain.difference import close, same_bits
+from reference.rounding.bound import errors_within, twin_errors
+from reference.rounding.reordering import twins_for
+from reference.trace.names import in_causal_order, own_name, place_of
+from reference.trace.trace import Named, Trace, following
+
+Train = Callable[..., Trace]
+# A step and a kind of tensor, such as (3, "gradient").
+Place = tuple[int, str]
+
+# The reordered twins whose errors say what rounding may do in one stage, and by how much their sum is multiplied.
+# A bound on a whole run takes four times as many, which have to be computed once.
+ORDERS = 4
+
+
+def follow(run: Trace, train: Train) -> Trace:
+    """Return what the twin computes of each of the run's numbers."""
+    with following(run.tensors):
+        return train(run.case, run)
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The stages of a run, each computed again from the run's own numbers.
+
+    ``run``: with the reference's names, shapes and dtypes, if any are missing; ``followed``: what the twin computes;
+    ``wrong``: the tensors that are another than rounding explains, in the order of cause.
+    """
+
+    run: Trace
+    followed: Trace
+    wrong: Sequence[str]
+
+    @cached_property
+    def places(self) -> dict[Place, list[str]]:
+        """The wrong tensors by step and kind."""
+        found: dict[Place, list[str]] = {}
+        for name in self.wrong:
+            found.setdefault(place_of(name), []).append(name)
+        return found
+
+    def names(self, place: Place) -> list[str]:
+        """All tensors of this place that both sides have."""
+        return [name for name in in_causal_order(self.run.tensors) if place_of(name) == place]
+
+    def steps(self, kind: str) -> list[int]:
+        return sorted({step for step, each in map(place_of, self.run.tensors) if each == kind})
+
+
+def stages_of(run: Trace, train: Train) -> Stages:
+    """Compute each stage of a run again, from the run's own numbers."""
+    found = follow(run, train)
+    names = [name for name in in_causal_order(run.tensors) if name in found.tensors]
+    differing = [name for name in names if not same_bits(run.tensors[name], found.tensors[name])]
+    if not differing or not hasattr(run.case, "dtype"):
+        return Stages(run, found, differing)
+    with following(run.tensors):
+        others, exact = twins_for(found, run, train, ORDERS)
+        errors = twin_errors(others, exact)
+    if errors.unusable or not errors.counted:  # rounding decides what the twins do: nothing can be said
+        return Stages(run, found, ())
+    within = errors_within(run.tensors, errors, ORDERS)
+    # The numbers of an exact case are exact up to the first difference.
+    first = place_of(differing[0]) if run.case.is_exact else None
+    return Stages(run, found, [name for name in differing if place_of(name) == first or not within.get(name, False)])
+
+
+# What a mistake makes of a tensor of the stage; None if it says nothing about that tensor.
+Candidate = Callable[[str], torch.Tensor | None]
+
+
+@dataclass(frozen=True)
+class Cause:
+    """``id`` is permanent; ``text`` says what a program does that makes the mistake.
+
+    ``everywhere``: it must give the wrong tensors of this kind in all steps, not in the first step that fails alone.
+    """
+
+    id: str
+    text: str
+    candidate: Candidate
+    everywhere: bool = False
+
+
+@dataclass
+class Failed:
+    """The stage that is explained. ``names``: its tensors; ``first``: the first wrong one."""
+
+    stages: Stages
+    place: Place
+    train: Train
+
+    @cached_property
+    def names(self) -> list[str]:
+        return self.stages.names(self.place)
+
+    @property
+    def first(self) -> str:
+        return self.stages.places[self.place][0]
+
+    @property
+    def case(self) -> Any:
+        return self.stages.run.case
+
+    @property
+    def yours(self) -> Named:
+        return self.stages.run.tensors
+
+    @property
+    def right(self) -> Named:
+        """What the reference computes of the run's own earlier numbers."""
+        return self.stages.followed.tensors
+
+    def at(self, step: int, name: str) -> torch.Tensor | None:
+        """The right numbers of the same tensor at another step."""
+        return self.right.get(f"{step:04d}/{self.place[1]}/{own_name(name)}")
+
+    def before(self, name: str) -> torch.Tensor | None:
+        """The run's parameter before this update."""
+        step, own = place_of(name)[0], own_name(name)
+        return self.yours.get(f"{step - 1:04d}/parameter/{own}" if step else f"initial/{own}")
+
+    def fits(self, cause: Cause) -> str:
+        """``bits`` or ``rounding`` if the cause gives every wrong tensor that it speaks of; or empty."""
+        wanted, right = cause.candidate(self.first), self.right[self.first]
+        if wanted is None or same_bits(wanted, right) or not self._gives(cause, close, self.stages.places[self.place]):
+            return ""
+        kind = self.place[1]
+        if cause.everywhere and not self._gives(cause, close, [n for n in self.stages.wrong if place_of(n)[1] == kind]):
+            return ""
+        if self._gives(cause, same_bits, self.stages.places[self.place]):
+            return "bits"
+        return "" if close(wanted, right) else "rounding"
+
+    def _gives(self, cause: Cause, alike: Callable[[torch.Tensor, torch.Tensor], bool], names: Sequence[str]) -> bool:
+        """Whether the cause gives the run's numbers, for each of the tensors that it speaks of."""
+        values = {name: cause.candidate(name) for name in names}
+        return all(value is None or alike(value, self.yours[name]) for name, value in values.items())
+
+    def again(
+        self,
+        patch: AbstractContextManager[object] | None = None,
+        tensors: Named | None = None,
+        fields: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Candidate:
+        """Let the twin compute the stage again, under a patch, from other numbers, or with other fields of the case."""
+
+        @cache
+        def made() -> Named:
+            with following(self.yours if tensors is None else tensors), patch or nullcontext():
+                return self.train(replace(self.case, **fields), self.stages.run).tensors
+
+        return lambda name: made().get(name)
