@@ -80,7 +80,7 @@ def other_data(failed: Failed) -> Iterator[Cause]:
     kind, name = _BATCHES[tutorial]
     owner = getattr(module, kind) if kind else module
     own = getattr(owner, name)
-    for by, what in ((1, "next"), (-1, "last")):
+    for by, what in ((1, "next"), (-1, "previous")):
         for fields, told in ((slice(None), "batch"), (slice(-1, None), "labels")):
 
             def shifted(*args: Any, by: int = by, fields: slice = fields) -> Iterator[Any]:
