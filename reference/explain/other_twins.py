@@ -13,7 +13,9 @@ from reference import load
 from reference.explain.stages import Cause, Failed
 from reference.trace.names import own_name, place_of
 from reference.trace.trace import Named
-from reference.training import cartpole
+
+# What `reinforce` adds to the deviation, in any dtype. (Its module would bring gymnasium to all who judge a run.)
+EPS = torch.finfo(torch.float32).eps
 
 
 def other_twins(failed: Failed) -> Iterator[Cause]:
@@ -124,7 +126,7 @@ def _not_normalized(returns: Sequence[Sequence[float]], dtype: torch.dtype) -> l
 def _unbiased(returns: Sequence[Sequence[float]], dtype: torch.dtype) -> list[torch.Tensor]:
     """Normalise as the published example does, by `torch.std`."""
     flat = torch.cat(_not_normalized(returns, dtype))
-    return [*((flat - flat.mean()) / (flat.std() + cartpole.EPS)).split([len(each) for each in returns])]
+    return [*((flat - flat.mean()) / (flat.std() + EPS)).split([len(each) for each in returns])]
 
 
 def other_functions(failed: Failed) -> Iterator[Cause]:
