@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from reference.explain.difference import close, same_bits
-from reference.rounding.bound import errors_within, twin_errors
+from reference.rounding.bound import error_ratio, twin_errors
 from reference.rounding.reordering import twins_for
 from reference.trace.names import in_causal_order, own_name, place_of
 from reference.trace.trace import Named, Trace, following
@@ -78,10 +78,10 @@ def stages_of(run: Trace, train: Train) -> Stages:
         errors = twin_errors(others, exact)
     if errors.unusable or not errors.counted:  # rounding decides what the twins do: nothing can be said
         return Stages(run, found, ())
-    within = errors_within(run.tensors, errors, ORDERS)
     # The numbers of an exact case are exact up to the first difference.
     first = place_of(differing[0]) if run.case.is_exact else None
-    return Stages(run, found, [name for name in differing if place_of(name) == first or not within.get(name, False)])
+    beyond = {name for name in differing if error_ratio(name, run.tensors[name], errors) > ORDERS}
+    return Stages(run, found, [name for name in differing if place_of(name) == first or name in beyond])
 
 
 # What a mistake makes of a tensor of the stage; None if it says nothing about that tensor.
@@ -141,20 +141,18 @@ class Failed:
 
     def fits(self, cause: Cause) -> str:
         """``bits`` or ``rounding`` if the cause gives every wrong tensor that it speaks of; or empty."""
-        wanted, right = cause.candidate(self.first), self.right[self.first]
-        if wanted is None or same_bits(wanted, right) or not self._gives(cause, close, self.stages.places[self.place]):
+        here = self.stages.places[self.place]
+        of_kind = [name for name in self.stages.wrong if place_of(name)[1] == self.place[1]]
+        given = {name: cause.candidate(name) for name in (of_kind if cause.everywhere else here)}
+        values = {name: value for name, value in given.items() if value is not None}
+        wanted, right = values.get(self.first), self.right[self.first]
+        if wanted is None or same_bits(wanted, right):
             return ""
-        kind = self.place[1]
-        if cause.everywhere and not self._gives(cause, close, [n for n in self.stages.wrong if place_of(n)[1] == kind]):
+        if not all(close(value, self.yours[name]) for name, value in values.items()):
             return ""
-        if self._gives(cause, same_bits, self.stages.places[self.place]):
+        if all(same_bits(values[name], self.yours[name]) for name in here if name in values):
             return "bits"
         return "" if close(wanted, right) else "rounding"
-
-    def _gives(self, cause: Cause, alike: Callable[[torch.Tensor, torch.Tensor], bool], names: Sequence[str]) -> bool:
-        """Whether the cause gives the run's numbers, for each of the tensors that it speaks of."""
-        values = {name: cause.candidate(name) for name in names}
-        return all(value is None or alike(value, self.yours[name]) for name, value in values.items())
 
     def again(
         self,

@@ -232,20 +232,20 @@ def bound_of(run: Trace, errors: TwinErrors) -> NaturalBound:
             raise Undecided(f"all {errors.left_out} twins take other decisions than the float64 twin: undecided")
         raise TraceError("got no twin to measure rounding with, wanted at least one")
     truth = floats(errors.exact)
-    ratios = {name: _ratio(norms(run.tensors[name].double() - true), errors.sums[name]) for name, true in truth.items()}
+    ratios = {name: error_ratio(name, run.tensors[name], errors) for name in truth}
     blind = (name for name, size in errors.sizes.items() if errors.sums[name][0] >= size[0] > 0)
     return NaturalBound(ratios, tuple(blind), hidden(errors.sums, truth))
 
 
-def errors_within(tensors: Mapping[str, torch.Tensor], errors: TwinErrors, times: float) -> dict[str, bool]:
-    """Say of each tensor whether its error is at most so many ``times`` the sum of the twins' errors."""
-    truth = errors.exact.tensors
-    found = {name: torch.equal(tensor, truth[name]) for name, tensor in tensors.items() if name in truth}
-    for name, (two, largest) in errors.sums.items():
-        if name in tensors and tensors[name].shape == truth[name].shape:
-            error = norms(tensors[name].double() - truth[name])
-            found[name] = _ratio(error, (times * two, times * largest)) <= 1
-    return found
+def error_ratio(name: str, tensor: torch.Tensor, errors: TwinErrors) -> float:
+    """The ratio of a tensor's error to the sum of the twins' errors, in the norm in which it is larger.
+
+    Infinity for an integer that differs, and for a tensor of another shape.
+    """
+    true = errors.exact.tensors[name]
+    if name not in errors.sums or tensor.shape != true.shape:
+        return 0.0 if torch.equal(tensor, true) else math.inf
+    return _ratio(norms(tensor.double() - true), errors.sums[name])
 
 
 def _ratio(error: Norms, allowed: Norms) -> float:
