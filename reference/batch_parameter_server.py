@@ -33,7 +33,8 @@ from reference.rpc.rounds import RoundFailed as RoundFailed
 from reference.rpc.rounds import Rounds
 from reference.trace.case import choice_field, number_field
 from reference.trace.progress import log_step
-from reference.trace.trace import Recorder, Trace, gradients_of, parameters_of
+from reference.trace.recorder import Recorder, gradients_of, parameters_of
+from reference.trace.trace import Trace
 from reference.training.data import Batch, random_images
 from reference.training.gradients import weighted_sum
 from reference.training.models import build_model
@@ -290,7 +291,8 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         reports = []
         for index in order:
             m = copy.deepcopy(model).to(trainers[index].device)
-            loss = trainers[index].gradients(m, *next(batches[index]))
+            with recorder.outputs(step, names[index], m):
+                loss = trainers[index].gradients(m, *next(batches[index]))
             recorder.put(f"{step:04d}/loss", {names[index]: loss})
             reports.append(report_of(m))
             recorder.detail(step, f"part/{names[index]}", partial(gradients_of, parameters_of(m)))

@@ -34,7 +34,8 @@ from reference.roles import Roles, numbered
 from reference.rpc.handle import Handle, handle_of
 from reference.rpc.rounds import RoundFailed, Rounds
 from reference.trace.case import flag_field, number_field, text_field
-from reference.trace.trace import Recorder, Trace
+from reference.trace.recorder import Recorder
+from reference.trace.trace import Trace
 from reference.training import cartpole
 from reference.training.batch_episode import Game, SavedActions
 from reference.training.gradients import backward_in_order
@@ -259,7 +260,8 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     running_reward = 0.0
     for episode in range(case.steps):
         saved = SavedActions([rng.episode(case.n_steps) for rng in rngs], case.batch)
-        play_locally(case, policy, games, saved)
+        with recorder.outputs(episode, "agent", policy):
+            play_locally(case, policy, games, saved)
         rewards = torch.tensor([game.returns(case.gamma) for game in games], dtype=case.torch_dtype).t()
         optimizer.zero_grad()
         loss = backward_in_order(losses_of(case, saved, rewards))

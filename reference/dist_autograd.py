@@ -28,7 +28,8 @@ from torch.distributed.rpc import RRef
 from reference.exact.exactness import proven
 from reference.roles import Roles, numbered
 from reference.trace.case import choice_field, number_field
-from reference.trace.trace import Recorder, Trace
+from reference.trace.recorder import Recorder
+from reference.trace.trace import Trace
 from reference.training.placement import one_thread
 from reference.training.rng import generator
 from reference.training.training_case import ExactableCase

@@ -40,7 +40,8 @@ from reference.rpc.ddp import backward, mean, mean_in_rank_order, mean_of_allred
 from reference.rpc.rounds import RoundFailed, Rounds
 from reference.rpc.timeouts import rpc_timeout
 from reference.trace.case import choice_field, number_field
-from reference.trace.trace import Recorder, Trace
+from reference.trace.recorder import Recorder
+from reference.trace.trace import Trace
 from reference.training.models import voting_bags
 from reference.training.placement import one_thread
 from reference.training.rng import build_seeded, generator
@@ -279,11 +280,15 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     """
     names = trainer_names(case)
     sparse, dense = sparse_part(case), dense_part(case)
+    model = nn.ModuleDict({"sparse": sparse, "dense": dense})
     weight, parameters = next(sparse.parameters()), list(dense.parameters())
     optimizers = [optim.SGD(part.parameters(), lr=case.lr) for part in (sparse, dense)]
     recorder = Recorder(case, parameters_of(case, weight, dense))
     for step, batches in enumerate(zip(*(get_next_batch(case, name) for name in names), strict=True)):
-        losses = [loss_of(case, dense(sparse(x)), y) for x, y in batches]
+        losses = []
+        for name, (x, y) in zip(names, batches, strict=True):
+            with recorder.outputs(step, name, model):
+                losses.append(loss_of(case, dense(sparse(x)), y))
         each = [torch.autograd.grad(loss, [weight, *parameters]) for loss in losses]
         for parameter, *gradients in zip(parameters, *(found[1:] for found in each), strict=True):
             parameter.grad = mean(gradients) if case.accumulation == "rank" else mean_of_allreduce(gradients)

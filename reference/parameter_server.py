@@ -33,7 +33,8 @@ from reference.exact.exactness import proven, require_exact_in_any_order
 from reference.roles import Roles, numbered
 from reference.rpc.worker_calls import WorkerCalls
 from reference.trace.case import choice_field, number_field
-from reference.trace.trace import Recorder, Trace, TraceError
+from reference.trace.recorder import Recorder
+from reference.trace.trace import Trace, TraceError
 from reference.training.data import Batch, linear_batches
 from reference.training.placement import device_in_turn, one_thread
 from reference.training.rng import build_seeded
@@ -256,7 +257,9 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         if kind == PULL:
             pulled[worker].append(copy.deepcopy(model).to(device_in_turn(case.device, worker)))
             continue
-        loss, gradients = gradients_of(case, pulled[worker][0], *next(data[worker]))
+        at = nn.ModuleDict({"scores": pulled[worker][0]})
+        with recorder.outputs(updates, names[worker], at):
+            loss, gradients = gradients_of(case, at["scores"], *next(data[worker]))
         for name, parameter in model.named_parameters():
             parameter.grad = gradients[name]
         recorder.before_update(updates, model, gradients)

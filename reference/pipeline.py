@@ -27,7 +27,8 @@ from reference.exact.exactness import proven
 from reference.roles import Roles, numbered
 from reference.rpc.shard import Named, Shard, joined
 from reference.trace.case import choice_field, number_field
-from reference.trace.trace import Recorder, Trace
+from reference.trace.recorder import Recorder
+from reference.trace.trace import Trace
 from reference.training.data import Batch, random_images
 from reference.training.gradients import weighted_sum
 from reference.training.models import FEATURES, ResNetBase, initialise, mlp_half
@@ -272,10 +273,13 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     recorder = Recorder(case, model)
     for step, (inputs, labels) in enumerate(batches(case)):
         opt.zero_grad()
-        outputs = [forward(shards, x) for x in inputs.tensor_split(case.num_split)]
-        loss = loss_fn(torch.cat(outputs), labels)
-        for number, output in enumerate(outputs, start=1):
-            recorder.detail(step, f"part/micro-batch {number}", partial(part_of, loss, output, model))
+        outputs = {}
+        for number, x in enumerate(inputs.tensor_split(case.num_split), start=1):
+            with recorder.outputs(step, f"micro-batch{number}", model):
+                outputs[f"micro-batch{number}"] = forward(shards, x)
+        loss = loss_fn(torch.cat([*outputs.values()]), labels)
+        for name, output in outputs.items():
+            recorder.detail(step, f"part/{name}", partial(part_of, loss, output, model))
         loss.backward()
         recorder.before_update(step, model)
         opt.step()

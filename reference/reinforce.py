@@ -31,7 +31,8 @@ from reference.roles import Roles, numbered
 from reference.rpc.remote_method import _call_method
 from reference.rpc.waiting import Liveness
 from reference.trace.case import number_field, text_field
-from reference.trace.trace import Recorder, Trace
+from reference.trace.recorder import Recorder
+from reference.trace.trace import Trace
 from reference.training import cartpole
 from reference.training.cartpole import Record
 from reference.training.cartpole import goal as goal  # `verify --long` asks for it
@@ -239,7 +240,8 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     for episode in range(case.steps):
         records = {name: Record(rng.episode(case.n_steps)) for name, rng in rngs.items()}
         for name, record in records.items():
-            play_locally(case, environments[name], policy, record)
+            with recorder.outputs(episode, name, policy):
+                play_locally(case, environments[name], policy, record)
         optimizer.zero_grad()
         loss = backward_in_order(losses_of(case, records.values()))
         recorder.before_update(episode, policy)

@@ -37,7 +37,8 @@ from reference.rpc.remote_method import _remote_method
 from reference.rpc.timeouts import rpc_timeout
 from reference.system.text import shown
 from reference.trace.case import number_field, text_field
-from reference.trace.trace import Recorder, Trace
+from reference.trace.recorder import Recorder
+from reference.trace.trace import Trace
 from reference.training.data import Corpus, read_text
 from reference.training.placement import one_thread
 from reference.training.rng import build_seeded, seeded
@@ -263,10 +264,11 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     for step, data, target in batches(case, corpus):
         if step % case.batches == 0:
             hidden = first_hidden(case)
-        emb = model["emb_table"](data, case.seed, step)
-        with seeded(case.seed, f"rnn/{step}"):
-            output, hidden = model["rnn"](emb, hidden)
-        decoded = model["decoder"](output, case.seed, step)
+        with recorder.outputs(step, "trainer", model):
+            emb = model["emb_table"](data, case.seed, step)
+            with seeded(case.seed, f"rnn/{step}"):
+                output, hidden = model["rnn"](emb, hidden)
+            decoded = model["decoder"](output, case.seed, step)
         loss = criterion(decoded, target)
         optimizer.zero_grad()
         loss.backward()

@@ -23,7 +23,8 @@ import torch.distributed.rpc as rpc
 from reference.roles import Roles
 from reference.trace.case import Case as BaseCase
 from reference.trace.case import number_field
-from reference.trace.trace import Recorder, Trace
+from reference.trace.recorder import Recorder
+from reference.trace.trace import Trace
 from reference.training.placement import one_thread
 from reference.training.rng import generator, seed_for
 

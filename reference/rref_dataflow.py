@@ -24,7 +24,8 @@ from reference.roles import Roles, serve
 from reference.rpc.traffic import Traffic, traffic
 from reference.trace.case import Case as BaseCase
 from reference.trace.case import number_field
-from reference.trace.trace import Recorder, Trace
+from reference.trace.recorder import Recorder
+from reference.trace.trace import Trace
 from reference.training.placement import one_thread
 from reference.training.rng import generator
 

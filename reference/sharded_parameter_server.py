@@ -31,7 +31,8 @@ from reference.roles import Roles, numbered
 from reference.system.text import cause_of
 from reference.trace.case import choice_field, number_field
 from reference.trace.progress import log_step
-from reference.trace.trace import Recorder, Trace
+from reference.trace.recorder import Recorder
+from reference.trace.trace import Trace
 from reference.training.models import PARAMETERS
 from reference.training.placement import only, partition
 

@@ -18,11 +18,13 @@ from torch.nn import functional as F
 
 from reference import load
 from reference.conform.answer import commitment
-from reference.conform.suite import PROTOCOL, SUITE, Entry
+from reference.conform.suite import PROTOCOL, SUITE, Entry, json_text
 from reference.conform.tensor_file import Array, dtype_name, write
 from reference.roles import numbered
 from reference.system.files import whole
 from reference.trace.case import Case
+from reference.trace.names import DETAILS, place_of
+from reference.trace.recorder import following
 from reference.trace.trace import Trace
 from reference.training import cartpole
 from reference.training.data import Corpus
@@ -47,6 +49,7 @@ ORDER = {
 class Prepared:
     """One case with all that its twin gives: what an implementation gets, and what it has to return.
 
+    ``optional``: what it may return, in the order in which the twin computes it. The twin's trace does not have it.
     ``errors``: those of its twins, once an answer had to be judged by them.
     """
 
@@ -55,6 +58,7 @@ class Prepared:
     twin: Trace
     inputs: dict[str, Array]
     outputs: dict[str, Array]
+    optional: dict[str, Array]
     errors: KnownErrors = field(default_factory=dict, compare=False, repr=False)
 
     def describe(self) -> dict[str, Any]:
@@ -66,8 +70,9 @@ class Prepared:
             "tutorial": tutorial,
             "case": json.loads(self.case.to_json()),
             "order": ORDER.get(tutorial, "one role computes everything"),
-            "inputs": _shapes(self.inputs),
-            "outputs": _shapes(self.outputs),
+            "inputs": _shapes(sorted(self.inputs.items())),
+            "outputs": _shapes(sorted(self.outputs.items())),
+            "optional": _shapes(self.optional.items()),
             "requirements": _requirements_of(self.case),
             "specification": f"docs/conformance/{tutorial}.md",
         }
@@ -87,20 +92,21 @@ def prepare(entry: Entry) -> Prepared:
         NotExact: the case is exact and an operation of its twin rounds.
     """
     case = case_of(entry.tutorial, entry.fields)
-    twin: Trace = load(entry.tutorial).train_locally(case, replay_of(case))
+    with following({}):
+        detailed: Trace = load(entry.tutorial).train_locally(case, replay_of(case))
+    optional = {name: tensor for name, tensor in detailed.tensors.items() if place_of(name)[1] in DETAILS}
+    twin = Trace(case, {name: tensor for name, tensor in detailed.tensors.items() if name not in optional})
     inputs = inputs_of(case, twin)
     outputs = dict(outputs_of(twin, inputs))
-    return Prepared(entry, case, twin, _arrays(inputs), _arrays(outputs))
+    return Prepared(entry, case, twin, _arrays(inputs), _arrays(outputs), _arrays(optional))
 
 
 def _arrays(tensors: dict[str, Any]) -> dict[str, Array]:
     return {name: tensor.detach().cpu().contiguous().numpy() for name, tensor in tensors.items()}
 
 
-def _shapes(arrays: dict[str, Array]) -> list[dict[str, Any]]:
-    return [
-        {"name": name, "dtype": dtype_name(array), "shape": list(array.shape)} for name, array in sorted(arrays.items())
-    ]
+def _shapes(arrays: Iterable[tuple[str, Array]]) -> list[dict[str, Any]]:
+    return [{"name": name, "dtype": dtype_name(array), "shape": list(array.shape)} for name, array in arrays]
 
 
 def dropout_factors(case: Any) -> dict[str, torch.Tensor]:
@@ -328,4 +334,4 @@ def _index(folder: Path, entries: Sequence[Entry]) -> dict[str, Any]:
 
 def _write_json(path: Path, content: Any) -> None:
     with whole(path) as scratch:
-        scratch.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        scratch.write_text(json_text(content), encoding="utf-8")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from reference.conform.answer import Answer, commitment, read_answer
 from reference.conform.suite import Suite, SuiteBroken, SuiteCase
-from reference.conform.tensor_file import Array, dtype_name
+from reference.conform.tensor_file import dtype_name
 from reference.system.text import OneLine, once, one_line
 from reference.trace.names import structure
 
@@ -148,22 +148,22 @@ def judge_answer(
         return "malformed", answer.problems[0], tuple(answer.problems[1:])
     if answer.state != "done":
         return answer.state, answer.reason, ()
-    arrays = answer.tensors.arrays
     if problems := misfits(case, answer):
         return "malformed", problems[0], tuple(problems[1:])
     if commitments is None:
-        return _with_torch(case, arrays, reference)
-    differing = [name for name, array in arrays.items() if commitment(array) != commitments[name]]
+        return _with_torch(case, answer, reference)
+    arrays = answer.tensors.arrays
+    differing = [name for name, wanted in commitments.items() if commitment(arrays[name]) != wanted]
     if not differing:
         return "equal", f"all numbers of {len(commitments)} tensors are the reference's", ()
-    return _with_torch(case, arrays, reference, differing)
+    return _with_torch(case, answer, reference, differing)
 
 
 def misfits(case: SuiteCase, answer: Answer) -> list[str]:
     """One line for each tensor that cannot be read or has another shape or dtype; names are told by step and kind."""
-    found, wanted = answer.tensors, case.outputs
+    found, wanted = answer.tensors, case.outputs | case.optional
     lines = [f"{name}: {problem}" for name, problem in found.problems.items()]
-    lines += structure([*found.arrays, *found.problems], [*wanted])
+    lines += structure({*found.arrays, *found.problems} - set(case.optional), [*case.outputs])
     for name, array in found.arrays.items():
         dtype, shape = wanted.get(name, (dtype_name(array), array.shape))
         if array.shape != shape:
@@ -174,14 +174,12 @@ def misfits(case: SuiteCase, answer: Answer) -> list[str]:
     return lines
 
 
-def _with_torch(
-    case: SuiteCase, arrays: Mapping[str, Array], reference: Prepared | None, differing: Sequence[str] = ()
-) -> Found:
+def _with_torch(case: SuiteCase, answer: Answer, reference: Prepared | None, differing: Sequence[str] = ()) -> Found:
     """Compare with the twin, which needs torch. Without torch an exact case has its verdict: ``differing`` tells."""
     try:
         from reference.conform.twin import judge_with_twin
     except ImportError as error:
         if not differing:
             raise SuiteBroken(f"{case.id} is no exact case: its judgement needs torch ({error})") from error
-        return "differs", f"{len(differing)} of {len(arrays)} tensors differ, the first is {min(differing)}", ()
-    return judge_with_twin(case, arrays, reference)
+        return "differs", f"{len(differing)} of {len(case.outputs)} tensors differ, the first is {min(differing)}", ()
+    return judge_with_twin(case, answer.tensors.arrays, reference)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -19,7 +19,7 @@ from reference.system.files import content_of
 from reference.system.text import OneLine, once, shown
 
 # The version of the whole suite (year and month), and of the protocol between it and an implementation.
-SUITE, PROTOCOL = "2026.11", 1
+SUITE, PROTOCOL = "2026.12", 1
 
 _EXACT = {"arithmetic": "exact"}
 _IMAGES = {"image_w": 8, "image_h": 6, "num_classes": 5}  # not square, so that (w, h) and (h, w) differ
@@ -48,9 +48,11 @@ CATALOGUE = (
     Entry("parameter_server-002", {"steps": 3, "workers": 3, "outputs": 2, **_EXACT}),
     Entry("parameter_server-003", {"steps": 8, "workers": 3, "staleness": 0}),
     Entry("parameter_server-004", {"steps": 20, "outputs": 3}),
+    Entry("parameter_server-005", {"steps": 6, "workers": 2, "outputs": 2, "dtype": "float64"}),
     Entry("batch_parameter_server-001", {**_IMAGES, **_EXACT}),
     Entry("batch_parameter_server-002", {"steps": 4, "trainers": 3, "batch_size": 4, "lr": 0.05, **_MLP}),
     Entry("batch_parameter_server-003", {"steps": 4, "trainers": 3, "batch_size": 4, **_MLP, "model": "convnet"}),
+    Entry("batch_parameter_server-004", {"steps": 3, "batch_size": 4, **_MLP, "model": "convnet", "dtype": "float64"}),
     Entry("sharded_parameter_server-001", {"servers": 3, **_IMAGES, **_EXACT}),
     Entry("sharded_parameter_server-002", {"steps": 4, "servers": 2, **_MLP, "model": "convnet"}),
     Entry("reinforce-001", {"observers": 2, "steps": 3, "dtype": "float64"}),
@@ -82,7 +84,7 @@ PERMANENT = {name: digests for name, *digests in map(str.split, _LINES)}
 
 
 def changed_case(name: str, digests: Sequence[str]) -> str:
-    """Say why a case with these digests (`_digests_of`) is not the one of this id; empty if it is.
+    """Say why a case with these digests (`digests_of`) is not the one of this id; empty if it is.
 
     Of a case that only the full suite has, the digest of its numbers alone is published.
     """
@@ -127,12 +129,22 @@ class SuiteCase:
     @property
     def outputs(self) -> dict[str, tuple[str, tuple[int, ...]]]:
         """Dtype and shape of each tensor that is wanted."""
-        return {each["name"]: (each["dtype"], tuple(each["shape"])) for each in self.described["outputs"]}
+        return _listed(self.described["outputs"])
+
+    @property
+    def optional(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """The same of each tensor that an answer may have besides."""
+        return _listed(self.described.get("optional", ()))
 
     @property
     def bytes(self) -> int:
-        """How many bytes the wanted tensors have together."""
-        return sum(np.dtype(DTYPES[dtype]).itemsize * math.prod(shape) for dtype, shape in self.outputs.values())
+        """How many bytes all tensors have together that an answer may have."""
+        every = (self.outputs | self.optional).values()
+        return sum(np.dtype(DTYPES[dtype]).itemsize * math.prod(shape) for dtype, shape in every)
+
+
+def _listed(tensors: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, tuple[int, ...]]]:
+    return {each["name"]: (each["dtype"], tuple(each["shape"])) for each in tensors}
 
 
 @dataclass(frozen=True)
@@ -172,21 +184,30 @@ def _case(folder: Path, commitments: dict[str, str] | None) -> SuiteCase:
     described = _parsed(folder / "case.json", content)
     if not isinstance(described, dict) or not {"id", "case", "outputs", "requirements"} <= set(described):
         raise SuiteBroken(f"{folder / 'case.json'}: wanted id, case, outputs and requirements")
-    digests = _digests_of(described["case"], content, commitments)
+    digests = digests_of(described, commitments)
     if why := changed_case(folder.name, digests):
         raise SuiteBroken(f"{folder}: {why}")
-    unknown = {each["dtype"] for each in described["outputs"]} - set(DTYPES)
+    unknown = {each["dtype"] for each in [*described["outputs"], *described.get("optional", ())]} - set(DTYPES)
     if described["id"] != folder.name or unknown:
         raise SuiteBroken(f"{folder}: it describes another case, or has a dtype that is none")
     return SuiteCase(folder, described)
 
 
-def _digests_of(numbers: Any, case_json: bytes, commitments: Mapping[str, str] | None) -> list[str]:
-    """Return the digests of a case's numbers, of its ``case.json`` and, of an exact case, of its commitments."""
-    found = [json.dumps(numbers, sort_keys=True).encode(), case_json]
+def digests_of(described: Mapping[str, Any], commitments: Mapping[str, str] | None) -> list[str]:
+    """Return the digests of a case's numbers, of its ``case.json`` and, of an exact case, of its commitments.
+
+    Optional tensors do not count: a case stays the same where more of them are offered.
+    """
+    wanted = {name: content for name, content in described.items() if name != "optional"}
+    found = [json.dumps(described["case"], sort_keys=True).encode(), json_text(wanted).encode()]
     if commitments is not None:
         found.append(json.dumps(commitments, sort_keys=True).encode())
     return [hashlib.sha256(content).hexdigest() for content in found]
+
+
+def json_text(content: Any) -> str:
+    """Return the text of a suite's JSON file."""
+    return json.dumps(content, indent=1, sort_keys=True) + "\n"
 
 
 def _check_files(folder: Path, digests: dict[str, str]) -> None:

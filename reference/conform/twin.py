@@ -32,6 +32,8 @@ def judge_with_twin(
 ) -> tuple[str, str, Sequence[str]]:
     """Return verdict, reason and details for tensors that have the wanted names, shapes and dtypes.
 
+    The optional ones do not decide the verdict, and help to explain a difference.
+
     ``reference``: that of which the inputs were made; without it, that of the catalogue's case.
 
     Raises:
@@ -42,12 +44,12 @@ def judge_with_twin(
         check_inputs(case, reference)
     given = {name: tensor for name, tensor in reference.twin.tensors.items() if name not in case.outputs}
     tensors = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
-    run = Trace(reference.case, dict(sorted({**given, **tensors}.items())))
+    run = Trace(reference.case, {**given, **{name: tensors[name] for name in case.outputs}})
     difference, verdict = judge(run, load(reference.entry.tutorial).train_locally, reference.errors)
     if verdict not in _WORDS:
         raise SuiteBroken(f"{case.id}: {verdict}: {difference}")
     if verdict == "wrong":
-        told = explain(run.tensors, reference.twin).lines
+        told = explain({**given, **tensors}, reference.twin).lines
         return "differs", told[0], tuple(told[1:])
     return _WORDS[verdict], _told(verdict, difference, run, reference), ()
 

@@ -25,7 +25,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from reference.exact.operator_rules import RULES, ZERO, Grid, Rule, either, grid_of_values, sizes, tensors_of
 from reference.trace.case import Case, CaseError
 from reference.trace.progress import STEP
-from reference.trace.trace import Trace, TraceError, is_following
+from reference.trace.recorder import is_following
+from reference.trace.trace import Trace, TraceError
 
 Twin = Callable[..., Trace]
 

@@ -14,7 +14,7 @@ from reference.explain.difference import close, difference_of, same_bits
 from reference.explain.other_twins import other_twins
 from reference.explain.stages import Cause, Failed, Place, Stages, stages_of
 from reference.system.text import one_line
-from reference.trace.names import counted_from_one, in_causal_order, place_of, structure
+from reference.trace.names import DETAILS, counted_from_one, in_causal_order, place_of, structure
 from reference.trace.trace import Named, Trace, ulps
 
 # How long causes are tried (seconds): the twin of a large case runs for minutes.
@@ -22,7 +22,9 @@ SECONDS = 60.0
 # What the tensors of a stage are, as a sentence says it.
 WORDS = {
     "initial": "initial parameters",
+    "output": "outputs of layers",
     "loss": "losses",
+    "part": "parts of the gradients",
     "gradient": "gradients",
     "parameter": "updated parameters",
     "buffer": "buffers",
@@ -49,8 +51,11 @@ class Explanation:
 def explain(yours: Named, twin: Trace) -> Explanation:
     """Explain how ``yours`` differs from the twin's trace. Of names that one side lacks, it says so and goes on.
 
+    ``yours`` may have details, which only a twin that follows it has, with that twin's shapes and dtypes.
     Raises nothing that comes of the numbers: an explanation that fails says so.
     """
+    details = {name: tensor for name, tensor in yours.items() if place_of(name)[1] in DETAILS}
+    yours = {name: tensor for name, tensor in yours.items() if name not in details}
     lines = [*structure(yours, twin.tensors), *_misshapen(yours, twin.tensors)]
     if counted_from_one(yours, twin.tensors):  # equal names are other steps
         return Explanation("structure", lines)
@@ -69,7 +74,7 @@ def explain(yours: Named, twin: Trace) -> Explanation:
     more = "" if twin.case.is_exact else " by more than rounding"
     lines.append(f"{len(far)} of {len(names)} tensors differ{more}, the first is {far[0]}.")
     try:
-        return _explained(lines, Trace(twin.case, both))
+        return _explained(lines, Trace(twin.case, {**both, **details}))
     except Exception as error:
         return Explanation("failed", [*lines, one_line(f"The explanation failed: {type(error).__name__}: {error}")])
 

@@ -20,8 +20,9 @@ import torch
 from reference.explain.difference import close, same_bits
 from reference.rounding.bound import error_ratio, twin_errors
 from reference.rounding.reordering import twins_for
-from reference.trace.names import in_causal_order, own_name, place_of
-from reference.trace.trace import Named, Trace, following
+from reference.trace.names import own_name, place_of
+from reference.trace.recorder import following
+from reference.trace.trace import Named, Trace
 
 Train = Callable[..., Trace]
 # A step and a kind of tensor, such as (3, "gradient").
@@ -60,7 +61,7 @@ class Stages:
 
     def names(self, place: Place) -> list[str]:
         """All tensors of this place that both sides have."""
-        return [name for name in in_causal_order(self.run.tensors) if place_of(name) == place]
+        return [name for name in self.followed.tensors if place_of(name) == place and name in self.run.tensors]
 
     def steps(self, kind: str) -> list[int]:
         return sorted({step for step, each in map(place_of, self.run.tensors) if each == kind})
@@ -69,7 +70,7 @@ class Stages:
 def stages_of(run: Trace, train: Train) -> Stages:
     """Compute each stage of a run again, from the run's own numbers."""
     found = follow(run, train)
-    names = [name for name in in_causal_order(run.tensors) if name in found.tensors]
+    names = [name for name in found.tensors if name in run.tensors]
     differing = [name for name in names if not same_bits(run.tensors[name], found.tensors[name])]
     if not differing or not hasattr(run.case, "dtype"):
         return Stages(run, found, differing)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from reference.trace.case import Case, CaseError
 
 if TYPE_CHECKING:
-    from reference.trace.trace import Comparison, Recorder, Trace, TraceError, check_comparable, compare
+    from reference.trace.recorder import Recorder
+    from reference.trace.trace import Comparison, Trace, TraceError, check_comparable, compare
 
 __all__ = ["Case", "CaseError", "Comparison", "Recorder", "Trace", "TraceError", "check_comparable", "compare"]
 
@@ -17,4 +18,4 @@ def __getattr__(name: str) -> Any:
     """Import what needs torch when it is first asked for. Raises AttributeError: this room offers no such name."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("reference.trace.trace"), name)
+    return getattr(import_module(f"reference.trace.{'recorder' if name == 'Recorder' else 'trace'}"), name)

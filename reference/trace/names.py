@@ -37,8 +37,15 @@ def step_of(name: str) -> int | None:
     return int(parts[0]) if len(parts) == 3 and parts[1] == "loss" and _STEP.fullmatch(parts[0]) else None
 
 
-# Within a step: what is chosen and earned, then the loss, then gradients, then what the optimizer made of them.
-_STAGES = ("actions", "log_probs", "steps", "result", "sum", "rewards", "loss", "gradient", "parameter", "buffer")
+# What a twin that follows another run records, and another implementation may, too: what each layer puts out in a role,
+# and the part of the gradients that comes of a role or micro-batch.
+DETAILS = ("output", "part")
+
+# Within a step: layers, what is chosen and earned, then the loss, then gradients, then what the optimizer made of them.
+_STAGES = (
+    *("output", "actions", "log_probs", "steps", "result", "sum", "rewards"),
+    *("loss", "part", "gradient", "parameter", "buffer"),
+)
 
 # Layers whose names come before those of layers that they follow.
 _LAST_LAYERS = ("decoder", "fc")
@@ -48,12 +55,15 @@ def in_causal_order(names: Iterable[str]) -> list[str]:
     """Sort names: ``initial/…``, then step by step the stages.
 
     Within a stage the names decide, 2 before 10. A backward pass goes the other way: gradients of the last layer come
-    first, so that the first wrong one is where the mistake is.
+    first, so that the first wrong one is where the mistake is. Outputs of layers stay in the order of ``names``, in
+    which a twin has computed them.
     """
-    forward = sorted(names, key=_by_layer)
+    given = list(names)
+    forward = sorted(given, key=_by_layer)
+    others = [name for name in forward if place_of(name)[1] not in ("output", "gradient")]
+    outputs = [name for name in given if place_of(name)[1] == "output"]
     backward = [name for name in reversed(forward) if place_of(name)[1] == "gradient"]
-    others = [name for name in forward if place_of(name)[1] != "gradient"]
-    return sorted([*others, *backward], key=_by_stage)
+    return sorted([*others, *outputs, *backward], key=_by_stage)
 
 
 def _by_stage(name: str) -> tuple[int, int]:

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,14 +16,12 @@ import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import nn
 
 from reference import TUTORIALS, load
 from reference.system.files import whole
 from reference.system.text import OneLine, is_file_name, one_line, shown
 from reference.trace.case import Case
 from reference.trace.names import misnamed, step_of
-from reference.trace.progress import STEP, log_step
 
 # The dtypes that `ulp` compares and that every computation of a bound supports.
 REAL = (
@@ -81,8 +77,6 @@ def ulps(a: torch.Tensor, b: torch.Tensor, signed_zero: bool = True) -> int:
 
 
 Named = Mapping[str, torch.Tensor]
-# A recorder takes parameters from a module, or as a mapping from names.
-Model = nn.Module | Named
 
 
 class TraceError(OneLine, ValueError):
@@ -182,103 +176,6 @@ def _case_type(tutorial: str) -> type[Case]:
         raise TraceError(f"unknown tutorial {shown(tutorial)}, wanted one of {', '.join(TUTORIALS)}")
     case_type: type[Case] = load(tutorial).Case
     return case_type
-
-
-_followed: ContextVar[Named | None] = ContextVar("followed", default=None)
-
-
-@contextmanager
-def following(tensors: Named) -> Iterator[None]:
-    """Within the block a twin goes on from ``tensors``, another run's, as soon as it has recorded its own.
-
-    So each gradient is computed at the other run's parameters, and each update of its gradients.
-    """
-    token = _followed.set(tensors)
-    try:
-        yield
-    finally:
-        _followed.reset(token)
-
-
-def is_following() -> bool:
-    return _followed.get() is not None
-
-
-class Recorder:
-    """Collects one run's trace during the run, and logs one line per step."""
-
-    def __init__(self, case: Case, initial: Model, steps: int | None = None) -> None:
-        """``initial``: the model before its first step; ``steps``: the number of steps, by default the case's."""
-        self.case = case
-        self.steps = case.steps if steps is None else steps
-        self.tensors: dict[str, torch.Tensor] = {}
-        self.followed = _followed.get()
-        self._put_and_follow("initial", parameters_of(initial))
-
-    def put(self, prefix: str, named: Named) -> None:
-        """Record copies of the tensors in ``named`` under ``prefix``."""
-        for name, tensor in named.items():
-            self.tensors[f"{prefix}/{name}"] = tensor.detach().to("cpu", copy=True).contiguous()
-
-    def _put_and_follow(self, prefix: str, named: Named) -> None:
-        """Record the tensors, and give them the values of the trace that is followed."""
-        self.put(prefix, named)
-        for name, tensor in named.items():
-            value = None if self.followed is None else self.followed.get(f"{prefix}/{name}")
-            if value is not None and value.shape == tensor.shape:
-                tensor.detach().copy_(value)
-
-    @property
-    def every(self) -> bool:
-        """Whether every step's gradients and parameters are recorded."""
-        return self.case.record == "every"
-
-    def wants(self, step: int) -> bool:
-        """Whether the parameters after ``step`` (from 0) are recorded; those after the last step always are."""
-        return self.every or step == self.steps - 1
-
-    def detail(self, step: int, kind: str, named: Callable[[], Named]) -> None:
-        """Record, in a twin that follows, what no run has to record: it tells where a mistake is."""
-        if self.followed is not None:
-            self.put(f"{step:04d}/{kind}", named())
-
-    def before_update(self, step: int, model: Model, gradients: Named | None = None) -> None:
-        """Tell, in a twin, that the optimizer is about to use the gradients, which default to those in ``.grad``."""
-        if self.followed is not None:
-            named = gradients_of(parameters_of(model)) if gradients is None else gradients
-            self._put_and_follow(f"{step:04d}/gradient", named)
-
-    def step(self, step: int, losses: Named, model: Model, gradients: Named | None = None) -> None:
-        """Record step ``step`` (from 0), and log the mean of its losses if it has any.
-
-        ``model`` is not read if `wants` says so. ``gradients`` default to those in ``.grad``.
-        A module's buffers are part of the result, so they are recorded with its parameters.
-        """
-        self.put(f"{step:04d}/loss", losses)
-        parameters = parameters_of(model)
-        if self.every and self.followed is None:
-            self.put(f"{step:04d}/gradient", gradients_of(parameters) if gradients is None else gradients)
-        if self.wants(step):
-            self._put_and_follow(f"{step:04d}/parameter", parameters)
-            buffers = dict(model.named_buffers()) if isinstance(model, nn.Module) else {}
-            self._put_and_follow(f"{step:04d}/buffer", buffers)
-        STEP.set(step + 1)
-        if losses:
-            log_step(step + 1, self.steps, sum(loss.item() for loss in losses.values()) / len(losses))
-
-    def trace(self) -> Trace:
-        """Return the trace so far, with tensors in the order of their names."""
-        return Trace(self.case, dict(sorted(self.tensors.items())))
-
-
-def parameters_of(model: Model) -> Named:
-    """A module's parameters by name, or the mapping itself."""
-    return dict(model.named_parameters()) if isinstance(model, nn.Module) else model
-
-
-def gradients_of(parameters: Named) -> Named:
-    """The ``.grad`` of each parameter that has one."""
-    return {name: parameter.grad for name, parameter in parameters.items() if parameter.grad is not None}
 
 
 @dataclass(frozen=True)

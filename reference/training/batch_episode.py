@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from reference.trace.trace import Recorder
+from reference.trace.recorder import Recorder
 from reference.training.cartpole import Draws, discounted, seeded_environment
 
 

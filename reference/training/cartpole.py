@@ -12,7 +12,8 @@ import gymnasium
 import torch
 
 from reference.trace.case import Case
-from reference.trace.trace import Recorder, Trace, TraceError
+from reference.trace.recorder import Recorder
+from reference.trace.trace import Trace, TraceError
 from reference.training.rng import generator, seed_for
 
 HIDDEN = 128  # units of the policy's hidden layer, which dropout masks

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import torch
 
 from reference.system.text import shown
-from reference.trace.trace import Recorder, Trace, TraceError
+from reference.trace.recorder import Recorder
+from reference.trace.trace import Trace, TraceError
 
 
 def record_arrivals(recorder: Recorder, round_: int, order: Sequence[int]) -> None:

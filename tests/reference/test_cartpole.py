@@ -12,7 +12,7 @@ import pytest
 from reference import load
 from reference.trace import CaseError, Trace, TraceError
 from reference.trace.case import text_field
-from reference.trace.trace import Recorder
+from reference.trace.recorder import Recorder
 from reference.training.cartpole import discounted, goal, pick, record_reward, running_rewards, sizes_of
 from reference.training.training_case import TrainingCase
 

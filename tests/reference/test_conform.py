@@ -53,6 +53,37 @@ def test_the_twins_own_answer_is_equal(suite: Suite, name: str, tmp_path: Path) 
     assert judge_answer(case, read_answer(case, tmp_path), suite.commitments.get(name))[0] == "equal"
 
 
+OPTIONAL = "0001/output/trainer1/1"  # of each batch server's case
+
+
+@pytest.mark.parametrize("name", ["batch_parameter_server-001", "batch_parameter_server-002"])
+@pytest.mark.parametrize("change", [0.0, 1.0], ids=["right", "wrong"])
+def test_optional_tensors_do_not_decide_a_verdict(suite: Suite, name: str, change: float, tmp_path: Path) -> None:
+    case, prepared_case = suite.cases[name], prepared(name)
+    optional = {**prepared_case.optional, OPTIONAL: prepared_case.optional[OPTIONAL] + np.float32(change)}
+    write(tmp_path / "trace.safetensors", prepared_case.outputs | optional)
+    assert judge_answer(case, read_answer(case, tmp_path), suite.commitments.get(name))[0] == "equal"
+
+
+@pytest.mark.parametrize("name", ["batch_parameter_server-001", "batch_parameter_server-002"])
+def test_an_optional_tensor_tells_where_a_mistake_is(suite: Suite, name: str, tmp_path: Path) -> None:
+    case, prepared_case = suite.cases[name], prepared(name)
+    loss = "0001/loss/trainer1"
+    wrong = {each: array + 1 for each, array in {**prepared_case.outputs, **prepared_case.optional}.items()}
+    kept = {each: array for each, array in prepared_case.outputs.items() if each != loss}
+    write(tmp_path / "trace.safetensors", {**kept, loss: wrong[loss], OPTIONAL: wrong[OPTIONAL]})
+    verdict, _, details = judge_answer(case, read_answer(case, tmp_path), suite.commitments.get(name))
+    assert verdict == "differs"
+    assert details[0].startswith("The first stage that fails: outputs of layers of step 0001. 1 of 1 tensors"), details
+
+
+def test_an_optional_tensor_has_the_listed_shape(suite: Suite, tmp_path: Path) -> None:
+    case, prepared_case = suite.cases["batch_parameter_server-001"], prepared("batch_parameter_server-001")
+    write(tmp_path / "trace.safetensors", {**prepared_case.outputs, OPTIONAL: np.zeros((8, 4))})
+    verdict, text, _ = judge_answer(case, read_answer(case, tmp_path), suite.commitments[case.id])
+    assert (verdict, text.partition(",")[0]) == ("malformed", f"{OPTIONAL}: shape (8")
+
+
 @pytest.mark.parametrize("name", [entry.id for entry in chosen("core")])
 def test_no_expected_value_is_in_the_suite(suite: Suite, name: str) -> None:
     case = suite.cases[name]

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from reference import load
+from reference.conform.inputs import replay_of
 from reference.conform.suite import CATALOGUE
 from reference.conform.twin import prepared
 from reference.explain import explain as explain_module
@@ -22,15 +24,17 @@ from reference.explain.explain import explain
 from reference.explain.other_twins import other_twins
 from reference.explain.stages import Cause, Failed, Stages, follow
 from reference.trace.names import in_causal_order, place_of, structure
+from reference.trace.recorder import following
 from reference.trace.trace import Named
-from tests.support.numpy_mistakes import Mistake, answer, numpy_mistakes
+from tests.support.numpy_programs import Mistake, answer, numpy_mistakes
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mistake", [*numpy_mistakes()], ids=lambda each: each.bug.name)
+@pytest.mark.parametrize("mistake", [*numpy_mistakes()], ids=lambda each: each.change.name)
 def test_the_stage_of_a_mistake_is_named_and_its_cause(mistake: Mistake, tmp_path: Path) -> None:
     twin = prepared(mistake.case).twin
-    found = explain({**twin.tensors, **answer(mistake, tmp_path)}, twin)
+    answered = answer(mistake.change, mistake.case, tmp_path)
+    found = explain({**twin.tensors, **{name: torch.from_numpy(array) for name, array in answered.items()}}, twin)
     assert found.place == mistake.place, found
     assert found.cause == (mistake.cause or "unexplained"), found
 
@@ -70,6 +74,44 @@ def test_a_damaged_tensor_is_the_stage_that_fails(name: str) -> None:
         found = explain({**reference.twin.tensors, damage: wrong}, reference.twin)
         assert found.place == place_of(damage), found
         assert found.cause not in ("", "failed")
+
+
+# A layer that another implementation computes otherwise, and its first output.
+LAYERS: list[tuple[str, type[nn.Module], Callable[..., Any], str]] = [
+    (
+        "batch_parameter_server-003",
+        nn.AdaptiveAvgPool2d,
+        lambda layer, x: nn.functional.adaptive_max_pool2d(x, layer.output_size),
+        "0000/output/trainer1/3",
+    ),
+    ("hybrid_ddp-002", nn.EmbeddingBag, lambda layer, x: layer.weight[x].mean(1), "0000/output/trainer1/sparse"),
+    ("pipeline-002", nn.ReLU, lambda _, x: nn.functional.leaky_relu(x), "0000/output/micro-batch1/shard1.seq.2"),
+    ("rnn-002", nn.Dropout, lambda _, x: x, "0000/output/trainer/emb_table.drop"),
+]
+
+
+@pytest.mark.parametrize(("name", "layer", "mistaken", "first"), LAYERS, ids=[each[0] for each in LAYERS])
+def test_the_first_layer_that_is_wrong_is_named_where_outputs_are_recorded(
+    monkeypatch: pytest.MonkeyPatch, name: str, layer: type[nn.Module], mistaken: Callable[..., Any], first: str
+) -> None:
+    reference = prepared(name)
+    train = load(reference.entry.tutorial).train_locally
+    with monkeypatch.context() as patch, following({}):
+        patch.setattr(layer, "forward", mistaken)
+        wrong = train(reference.case, replay_of(reference.case)).tensors
+    found = explain(wrong, reference.twin)
+    assert found.place == place_of(first), found
+    assert any(line.startswith(f"{first}: ") for line in found.lines), found
+
+
+def test_a_trainers_own_gradient_that_is_wrong_is_named_where_it_is_recorded() -> None:
+    reference = prepared("batch_parameter_server-002")
+    with following({}):
+        wrong = load("batch_parameter_server").train_locally(reference.case).tensors
+    part, mean = (wrong[f"0001/{each}3.weight"] for each in ("part/trainer2/", "gradient/"))
+    mean += part / 3
+    part *= 2
+    assert explain(wrong, reference.twin).place == (1, "part")
 
 
 def test_a_mistake_that_stops_is_told_to_hold_again() -> None:

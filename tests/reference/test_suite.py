@@ -23,7 +23,9 @@ def line_of(entry: Entry, suite: Suite) -> list[str]:
     """What the file of permanent ids says of one case."""
     found = [digest(case_of(entry.tutorial, entry.fields).to_json().encode())]
     if entry.core:
-        found.append(digest((suite.cases[entry.id].folder / "case.json").read_bytes()))
+        content = json.loads((suite.cases[entry.id].folder / "case.json").read_text())
+        del content["optional"]  # more of them may be offered
+        found.append(digest((json.dumps(content, indent=1, sort_keys=True) + "\n").encode()))
     if commitments := suite.commitments.get(entry.id):
         found.append(digest(json.dumps(commitments, sort_keys=True).encode()))
     return found

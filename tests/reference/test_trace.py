@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import tempfile
 from dataclasses import dataclass, replace
@@ -13,12 +12,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
-from torch import nn
 
 from reference import TUTORIALS
 from reference.parameter_server import Case as ServerCase
 from reference.rpc_basics import Case as BasicsCase
-from reference.trace import Case, CaseError, Comparison, Recorder, Trace, TraceError, check_comparable, compare
+from reference.trace import Case, CaseError, Comparison, Trace, TraceError, check_comparable, compare
 from reference.trace.case import number_field
 from reference.trace.names import misnamed
 from reference.trace.trace import DIMENSIONS, ELEMENTS, unreadable
@@ -289,50 +287,6 @@ def test_what_is_no_plain_file_is_left_alone_and_not_read(tmp_path: Path) -> Non
         trace_of(1.0).save(tmp_path / "pipe")
     assert (tmp_path / "pipe").is_fifo()
     assert load_refusal(tmp_path / "pipe").endswith("pipe: not a plain file, wanted a trace file")
-
-
-# Recorder
-
-
-def test_recorder_keeps_plain_tensors(tmp_path: Path) -> None:
-    """Views, transposed and expanded ones can be saved: each is contiguous, has memory of its own, and no gradient."""
-    whole = torch.arange(6.0, requires_grad=True).reshape(2, 3)
-    recorder = Recorder(CASE, {"whole": whole, "again": whole, "turned": whole.t(), "wide": whole[:, :1].expand(2, 4)})
-    trace = recorder.trace()
-    assert all(tensor.is_contiguous() and not tensor.requires_grad for tensor in trace.tensors.values())
-    assert len({tensor.data_ptr() for tensor in trace.tensors.values()}) == 4
-    assert trace.tensors["initial/turned"].tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
-    assert trace.tensors["initial/wide"].tolist() == [[0.0] * 4, [3.0] * 4]
-    trace.save(tmp_path / "t")
-    assert same_bits(Trace.load(tmp_path / "t"), trace)
-
-
-def test_recorder_takes_parameters_and_gradients_from_a_module_or_by_name() -> None:
-    layer = nn.Linear(2, 1)
-    recorder = Recorder(BasicsCase(steps=3), layer)
-    layer(torch.ones(1, 2)).sum().backward()
-    layer.bias.grad = None  # a parameter without a gradient has none in the trace
-    recorder.step(0, {}, layer)
-    recorder.step(1, {}, {"by name": layer.weight})
-    recorder.step(2, {}, {"w": layer.weight}, {"given": torch.full((2,), 7.0)})
-    got = recorder.trace().tensors
-    assert got["0000/gradient/weight"].tolist() == got["0001/gradient/by name"].tolist() == [[1.0, 1.0]]
-    assert got["0002/gradient/given"].tolist() == [7.0, 7.0]
-    assert [name for name in got if "/gradient/" not in name] == [
-        *("0000/parameter/bias", "0000/parameter/weight", "0001/parameter/by name", "0002/parameter/w"),
-        *("initial/bias", "initial/weight"),
-    ]
-
-
-def test_recorder_logs_one_line_a_step(caplog: pytest.LogCaptureFixture) -> None:
-    recorder = Recorder(BasicsCase(steps=2), {})
-    with caplog.at_level(logging.INFO, logger="reference.trace.progress"):
-        recorder.step(0, {"a": torch.tensor(1.0), "b": torch.tensor(2.0)}, {})
-        recorder.step(1, {}, {"w": torch.ones(1)})  # a server that sees no losses has nothing to report
-        recorder.step(1, {"a": torch.tensor(0.25)}, {})
-    assert [record.getMessage() for record in caplog.records] == ["step 1 of 2, loss 1.5", "step 2 of 2, loss 0.25"]
-    found = [(each["step"], each["steps"], each["loss"]) for each in map(vars, caplog.records)]
-    assert found == [(1, 2, 1.5), (2, 2, 0.25)]
 
 
 # losses

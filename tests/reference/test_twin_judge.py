@@ -9,12 +9,21 @@ import numpy as np
 import pytest
 
 from reference.conform.answer import Answer
-from reference.conform.judge import judge_answer
+from reference.conform.judge import RIGHT, judge_answer
 from reference.conform.suite import Suite, SuiteBroken, SuiteCase
 from reference.conform.tensor_file import Array, Tensors, write
-from reference.conform.twin import prepared
+from reference.conform.twin import judge_with_twin, prepared
+from tests.mutants.mutant import Mutant
+from tests.support.numpy_programs import answer, numpy_variants
 
 CASE = "parameter_server-001"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("variant", [*numpy_variants()], ids=lambda each: each.name)
+def test_a_right_program_that_computes_otherwise_passes(variant: Mutant, suite: Suite, tmp_path: Path) -> None:
+    case = suite.cases[variant.models]
+    assert judge_with_twin(case, answer(variant, variant.models, tmp_path))[0] in RIGHT
 
 
 def judged_with(suite: Suite, inputs: dict[str, Array], folder: Path) -> str:

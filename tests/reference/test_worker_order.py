@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from reference.parameter_server import Case
-from reference.trace.trace import Recorder, Trace, TraceError
+from reference.trace.recorder import Recorder
+from reference.trace.trace import Trace, TraceError
 from reference.training.training_case import TrainingCase
 from reference.training.worker_order import (
     PULL,
