@@ -1,7 +1,7 @@
 """Run all example implementations on the core suite, and write the page of their verdicts.
 
-``python benchmarks/conformance.py [--page FILE]``. It wants a C compiler, cJSON and Ray for some programs.
-Without a compiler there is no column of C, and without Ray its cases are skipped.
+``python benchmarks/conformance.py [--page FILE]``. It wants a C compiler, cJSON, rustc and Ray for some programs.
+Without a compiler there is no column of its language, and without Ray its cases are skipped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Verdicts = Mapping[str, str]
 
 
 def commands(folder: Path) -> dict[str, list[str]]:
-    """Each implementation's name and command; the one in C is compiled into ``folder``."""
+    """Each implementation's name and command; those in C and Rust are compiled into ``folder``."""
     python = sys.executable
     found = {
         "NumPy": [python, str(EXAMPLES / "numpy")],
@@ -35,6 +35,10 @@ def commands(folder: Path) -> dict[str, list[str]]:
         program, source = folder / "parameter_server", EXAMPLES / "c" / "parameter_server.c"
         subprocess.run([compiler, "-O2", "-o", program, source, "-lcjson", "-lm"], check=True)
         found["C"] = [str(program)]
+    if rustc := shutil.which("rustc"):
+        program, source = folder / "rnn", EXAMPLES / "rust" / "rnn.rs"
+        subprocess.run([rustc, "-O", "--edition", "2021", "-o", program, source], check=True)
+        found["Rust"] = [str(program)]
     return found
 
 

@@ -43,7 +43,7 @@ pub fn read_tensors(path: &Path) -> Result<Tensors> {
         return Err("wanted an object as the header of a safetensors file".into());
     };
     let mut found = Tensors::new();
-    for (name, entry) in header.iter().filter(|(name, _)| *name != "__metadata__") {
+    for (name, entry) in header {
         let offsets = entry.get("data_offsets")?.sizes()?;
         let bytes = &file[end + offsets[0]..end + offsets[1]];
         let numbers = match entry.get("dtype")?.text()? {
@@ -52,7 +52,7 @@ pub fn read_tensors(path: &Path) -> Result<Tensors> {
             "I64" => bytes.chunks(8).map(|each| i64::from_le_bytes(each.try_into().unwrap()) as f64).collect(),
             other => return Err(format!("{name}: got dtype {other}, wanted F64, F32 or I64").into()),
         };
-        found.insert(name.clone(), Tensor { shape: entry.get("shape")?.sizes()?, numbers });
+        found.insert(name, Tensor { shape: entry.get("shape")?.sizes()?, numbers });
     }
     Ok(found)
 }

@@ -1,10 +1,12 @@
-"""Programs in C and on other engines: their numbers are right, or they skip with a reason."""
+"""Programs in C, in Rust and on other engines: their numbers are right, or they skip with a reason."""
 
 from __future__ import annotations
 
 import ast
 import importlib.util
 import json
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -31,6 +33,16 @@ def test_the_program_in_c_passes(suite: Suite, tmp_path: Path, capfd: pytest.Cap
     compiled(source, program, "-lcjson", "-lm", header="cjson/cJSON.h", packages=packages)
     found = verdicts(suite, [str(program)], "parameter_server-*", tmp_path / "out", capfd)
     assert sorted(found.values()) == ["equal", "equal", "within bound", "within bound"]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not shutil.which("rustc"), reason="wanted rustc (Debian: rustc)")
+def test_the_program_in_rust_passes(suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    source, program = EXAMPLES / "rust" / "rnn.rs", tmp_path / "rust"
+    subprocess.run(["rustc", "-O", "--edition", "2021", "-D", "warnings", "-o", program, source], check=True)
+    found = verdicts(suite, [str(program)], "r*n*", tmp_path / "out", capfd)
+    assert found["rnn-001"] == found["rnn-002"] == "within bound"
+    assert found["reinforce-001"] == "skipped"
 
 
 @pytest.mark.long
