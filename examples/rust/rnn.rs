@@ -178,7 +178,10 @@ fn add(to: &mut [f64], what: &[f64]) {
 
 /// Rounds as `dtype` does: F32 or F64.
 fn rounded(number: f64, dtype: &str) -> f64 {
-    if dtype == "F32" { number as f32 as f64 } else { number }
+    match dtype {
+        "F32" => number as f32 as f64,
+        _ => number,
+    }
 }
 
 fn train(case: &Json, inputs: &Tensors, dtype: &str) -> Result<Tensors> {
