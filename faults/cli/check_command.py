@@ -62,8 +62,9 @@ def main(arguments: Sequence[str]) -> int:
     found = record.read(options.dir)
     with _as_runs_write(found):
         judgement = judge(found, expected=options.expect_error)
+    status = report(found, judgement)
     write_run(options, found, judgement, options.dir)
-    return report(found, judgement)
+    return status
 
 
 @contextmanager

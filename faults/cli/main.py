@@ -42,7 +42,7 @@ Exit status 0: pass; 1: fail; 2: bad input, or a failure without faults; 3: unkn
 
 _REFUSED = (
     *(BadInput, PlanError, CaseError, WorldError, NetworkError),
-    *(RecordError, SweepFailed, StaleResult, CheckMissing),
+    *(RecordError, SweepFailed, StaleResult, CheckMissing, OSError),
 )
 
 
@@ -59,9 +59,6 @@ def main(arguments: Sequence[str]) -> int:
         return _run(arguments)
     except _REFUSED as error:
         print(one_line(f"error: {' '.join(str(error).split())}"), file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(one_line(f"error: {error}"), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -36,31 +36,44 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from faults.ledger import file_schema
+from faults.ledger import error_links
 from faults.ledger.error_links import first_line
+from reference.system import json_objects
 from reference.system.files import content_of
 from reference.system.text import OneLine, one_line, shown
 
 SUFFIX = ".jsonl"
 # The form of ledgers and of ``run.json``. A run of another one is refused.
 SCHEMA = 2
+# The longest ledger in bytes.
+LONGEST = 2**30
+
+
+def _links(value: Any) -> bool:
+    """Whether it can be the result of `error_links.to_json`."""
+    try:
+        return bool(error_links.from_json(value))
+    except ValueError:
+        return False
+
+
 # The fields that every line has.
 _OWN = {"event", "time", "process"}
 # The types of a line's fields. Other fields may have any value.
-_FORMS = file_schema.by_name(
-    (file_schema.text, "event site caller to via kind why"),
-    (file_schema.text, "side how dtype old new digest instead_of"),
-    (file_schema.integer, "process pid fault nth nth_to number"),
-    (file_schema.integer, "tensor bit changed"),
-    (file_schema.many(file_schema.integer), "shape element"),
-    (file_schema.finite, "time wall"),
-    (file_schema.number, "rpc_timeout timeout seconds"),
-    (file_schema.truth, "final graceful"),
-    (file_schema.many(file_schema.integer), "faults"),
-    (file_schema.maybe(file_schema.many(file_schema.text)), "workers"),
-    (file_schema.maybe(file_schema.integer), "status"),
-    (file_schema.maybe(file_schema.text), "world"),
-    (file_schema.links, "links"),
+_FORMS = json_objects.by_name(
+    (json_objects.text, "event site caller to via kind why"),
+    (json_objects.text, "side how dtype old new digest instead_of"),
+    (json_objects.integer, "process pid fault nth nth_to number"),
+    (json_objects.integer, "tensor bit changed"),
+    (json_objects.many(json_objects.integer), "shape element"),
+    (json_objects.finite, "time wall"),
+    (json_objects.number, "rpc_timeout timeout seconds"),
+    (json_objects.truth, "final graceful"),
+    (json_objects.many(json_objects.integer), "faults"),
+    (json_objects.maybe(json_objects.many(json_objects.text)), "workers"),
+    (json_objects.maybe(json_objects.integer), "status"),
+    (json_objects.maybe(json_objects.text), "world"),
+    (_links, "links"),
 )
 
 
@@ -242,7 +255,7 @@ def _lines(path: Path) -> tuple[list[dict[str, Any]], int]:
     """Return the readable lines, and the number of the others."""
     found, torn = [], 0
     try:
-        content = content_of(path)
+        content = content_of(path, LONGEST)
     except OSError as error:
         raise LedgerError(f"cannot read the ledger {path}: {error.strerror}") from error
     for line in filter(None, content.split(b"\n")):
@@ -262,7 +275,7 @@ def _checked(value: Any) -> dict[str, Any]:
         raise ValueError("no event")
     if value["event"] == "start" and "wall" not in value:
         raise ValueError("no wall clock")
-    file_schema.check(value, _FORMS)
+    json_objects.check(value, _FORMS)
     return value
 
 

@@ -15,10 +15,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from faults.ledger import file_schema, ledger
+from faults.ledger import ledger
 from faults.ledger.ledger import SCHEMA, SUFFIX
 from faults.plan.plan import Plan, PlanError
+from reference.system import json_objects
 from reference.system.files import content_of
+from reference.system.json_objects import json_object
 from reference.system.text import OneLine, shown
 
 PLAN = "plan.json"
@@ -35,6 +37,8 @@ def read_plan(folder: str | os.PathLike[str]) -> Plan:
         raise PlanError(f"{path} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise PlanError(f"{path} cannot be read: it is not text") from error
+    except PlanError as error:
+        raise PlanError(f"{path}: {error}") from error
 
 
 def is_traced(folder: str | os.PathLike[str]) -> bool:
@@ -51,25 +55,25 @@ SCRATCH = f".{RUN}"
 COMMAND = "+command"
 
 # The fields of `run.json`, and of each end in it.
-_FORMS = file_schema.by_name(
-    (file_schema.text, "name difference plan"),
-    (file_schema.integer, "schema"),
-    (file_schema.finite, "seconds start"),
-    (file_schema.maybe(file_schema.number), "bound timeout"),
-    (file_schema.truth, "recorded"),
-    (file_schema.many(file_schema.text), "leaks"),
-    (file_schema.many(file_schema.integer), "running"),
+_FORMS = json_objects.by_name(
+    (json_objects.text, "name difference plan"),
+    (json_objects.integer, "schema"),
+    (json_objects.finite, "seconds start"),
+    (json_objects.maybe(json_objects.number), "bound timeout"),
+    (json_objects.truth, "recorded"),
+    (json_objects.many(json_objects.text), "leaks"),
+    (json_objects.many(json_objects.integer), "running"),
     (lambda value: value in (None, "equal", "wrong", "unknown"), "trace"),
-    (file_schema.named(file_schema.mapping), "ends"),
-    (file_schema.named(file_schema.text), "waits ledgers"),
-    (file_schema.named(file_schema.integer), "statuses"),
-    (file_schema.named(file_schema.finite), "gone"),
+    (json_objects.named(json_objects.mapping), "ends"),
+    (json_objects.named(json_objects.text), "waits ledgers"),
+    (json_objects.named(json_objects.integer), "statuses"),
+    (json_objects.named(json_objects.finite), "gone"),
 )
-_END = file_schema.by_name(
-    (file_schema.text, "kind text"),
-    (file_schema.finite, "time"),
-    (file_schema.integer, "process"),
-    (file_schema.many(file_schema.text), "types"),
+_END = json_objects.by_name(
+    (json_objects.text, "kind text"),
+    (json_objects.finite, "time"),
+    (json_objects.integer, "process"),
+    (json_objects.many(json_objects.text), "types"),
 )
 # What `write` adds, and `read` compares.
 OWN = ("schema", "plan", "ledgers")
@@ -161,7 +165,7 @@ def read(folder: str | os.PathLike[str]) -> Run:
         if not (place / RUN).exists():
             missing = "no run.json: the folder comes from `prepare`, or the launcher died"
             return Run(place.name, plan, timeline, complete=False, gaps=(missing,))
-        values = _run(json.loads(content_of(place / RUN)))
+        values = _run(json_object(content_of(place / RUN), "it"))
         own = {name: values.pop(name) for name in OWN}
         ends = {role: _end(end) for role, end in values.pop("ends").items()}
         for name in ("statuses", "gone"):
@@ -173,29 +177,21 @@ def read(folder: str | os.PathLike[str]) -> Run:
         raise RecordError(f"{place / RUN} is not a run: {type(error).__name__}: {error}") from error
 
 
-def _run(values: Any) -> dict[str, Any]:
+def _run(values: dict[str, Any]) -> dict[str, Any]:
     """Check the content of ``run.json``. Raises ValueError: `write` does not write such a value."""
-    if not isinstance(values, dict):
-        raise ValueError(f"wanted an object, got {shown(values)}")
     if values.get("schema") != SCHEMA:
         raise ValueError(f"it is of schema {shown(values.get('schema', 1))}: wanted {SCHEMA}")
-    _check(values, _FORMS)
+    json_objects.check_all(values, _FORMS)
     return values
 
 
-def _check(values: Mapping[str, Any], forms: Mapping[str, file_schema.Form]) -> None:
-    file_schema.check(values, forms)
-    for strange in sorted(values.keys() ^ forms.keys()):
-        raise ValueError(f"{'unknown' if strange in values else 'missing'} field {shown(strange)}")
-
-
 def _end(values: dict[str, Any]) -> End:
-    _check(values, _END)
+    json_objects.check_all(values, _END)
     return End(**{**values, "types": tuple(values["types"])})
 
 
 def _digest(file: Path) -> str:
-    return hashlib.sha256(content_of(file)).hexdigest()[:32]
+    return hashlib.sha256(content_of(file, ledger.LONGEST)).hexdigest()[:32]
 
 
 def _digests(folder: Path) -> dict[str, str]:

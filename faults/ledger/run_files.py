@@ -20,7 +20,7 @@ from pathlib import Path
 from faults.ledger.ledger import SUFFIX
 from faults.ledger.record import PLAN, RUN, SCRATCH, TRACE, RecordError, read
 from faults.plan.plan import Plan, PlanError
-from reference.system.files import RENDEZVOUS, log_of, roles_of, stacks_of
+from reference.system.files import RENDEZVOUS, check_room, content_of, log_of, plain, roles_of, stacks_of
 from reference.system.temporary_folders import PRIVATE
 
 # The folders that the code which asks has occupied itself: a sweep makes its runs below its own folder.
@@ -36,7 +36,7 @@ def reserved(folder: str | os.PathLike[str]) -> Iterator[Path]:
     Raises:
         PlanError: the folder has no name or is a file; or a run is going on: its launcher lives, there, below or in a
             folder above; or a process has a ledger open, there or below.
-        OSError: the folder cannot be made, or this user may not read it.
+        OSError: the folder cannot be made, this user may not read it, or the disk is full.
     """
     place = _named(folder)
     with ExitStack() as stack:
@@ -46,6 +46,7 @@ def reserved(folder: str | os.PathLike[str]) -> Iterator[Path]:
                 stack.enter_context(_locked(each, alone=each == place))
             if is_new:
                 stack.push(partial(_remove_after_error, each))
+        check_room(place)
         # `os.walk` passes over a folder that another program removes meanwhile.
         files = (Path(folder, name) for folder, _, names in os.walk(place) for name in names)
         if any(map(_is_written, (each for each in files if each.suffix == SUFFIX))):
@@ -195,7 +196,7 @@ def statuses(folder: Path) -> dict[int, int | None]:
     not ended."""
     found: dict[int, int | None] = {}
     for path in folder.glob(f"+.*{STATUS}"):
-        status = path.read_bytes()
+        status = content_of(path)
         found[int(path.name.removesuffix(STATUS).rpartition(".")[2])] = status[-1] if status else None
     return found
 
@@ -216,7 +217,7 @@ def _stranger(place: Path) -> Path | None:
 
 def _is_ledger(path: Path) -> bool:
     """Whether a role has begun this ledger; the role may have been killed in the middle of its first line."""
-    with suppress(OSError), path.open("rb") as file:
+    with suppress(OSError), open(path, "rb", opener=plain) as file:
         return _BEGIN.startswith(file.read(len(_BEGIN)))
     return False
 

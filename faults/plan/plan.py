@@ -16,7 +16,7 @@ from faults.plan import text as words
 from faults.plan.fields import FIELDS, check_value
 from faults.plan.kinds import Kind, check_name, kind_of
 from faults.plan.places import Moment, PlanError, shown
-from reference.system.text import Twice, once
+from reference.system.json_objects import NoObject, json_object
 
 __all__ = ["Fault", "Plan", "PlanError"]
 
@@ -190,13 +190,9 @@ class Plan:
     def from_json(cls, text: str) -> Self:
         """Read the plan that `to_json` wrote. Raises PlanError."""
         try:
-            values = json.loads(text, object_pairs_hook=once)
-        except Twice as error:
-            raise PlanError(str(error)) from None
-        except (ValueError, RecursionError) as error:
-            raise PlanError(f"a plan must be a JSON object, got {shown(text)}") from error
-        if not isinstance(values, dict):
-            raise PlanError(f"a plan must be a JSON object, got {shown(text)}")
+            values = json_object(text, "a plan")
+        except NoObject as error:
+            raise PlanError(str(error)) from error
         for name in values:
             if name not in ("seed", "faults"):
                 raise PlanError(f"unknown field {shown(name)} of a plan, wanted 'seed' and 'faults'")

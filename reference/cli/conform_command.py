@@ -24,7 +24,7 @@ from reference.conform.expected_verdicts import (
 from reference.conform.judge import Judged, NoResults, judge_suite
 from reference.conform.process import NotStarted
 from reference.conform.report import FORMATS, Report
-from reference.conform.run_suite import NoFolder, Settings, run_suite
+from reference.conform.run_suite import Settings, run_suite
 from reference.conform.suite import CATALOGUE, Suite, SuiteBroken, chosen, open_suite
 from reference.system.files import whole
 from reference.system.text import one_line, shown
@@ -60,7 +60,7 @@ def conform(arguments: Sequence[str]) -> int:
     except SuiteBroken as error:
         print(one_line(f"error: {error}"), file=sys.stderr)
         return BROKEN
-    except (NoFolder, NotStarted, NoResults, BadExpectations) as error:
+    except (NotStarted, NoResults, BadExpectations) as error:
         raise BadInput(str(error)) from error
 
 
@@ -75,10 +75,7 @@ def _export(arguments: Sequence[str]) -> int:
         raise BadInput(f"no case matches {options.cases!r}, wanted for instance {CATALOGUE[0].id!r}")
     from reference.conform.inputs import export  # with torch, which the judge of exact cases does without
 
-    try:
-        export(Path(options.folder), entries)
-    except (FileExistsError, NotADirectoryError) as error:
-        raise BadInput(f"{options.folder}: {error.strerror}") from error
+    export(Path(options.folder), entries)
     print(f"{len(entries)} cases in {options.folder}")
     return 0
 
@@ -141,12 +138,12 @@ def _add_options_of_judging(parser: Parser) -> None:
 
 def _expectations(options: Any) -> list[Expectation]:
     """Read the file of expectations; refuse, before anything runs, options that do not fit together."""
-    if options.update and not options.expect:
-        raise BadInput("--update wants --expect FILE, which it writes")
-    there = bool(options.expect) and Path(options.expect).exists()
-    if options.expect and not options.update and not there:
-        raise BadInput(f"{options.expect}: no such file")
-    expected = read_expectations(Path(options.expect)) if there else []
+    if options.expect is None:
+        if options.update:
+            raise BadInput("--update wants --expect FILE, which it writes")
+        return []
+    is_new = options.update and not Path(options.expect).exists()
+    expected = [] if is_new else read_expectations(Path(options.expect))
     if options.update:
         check_writable(options.expect)
     return expected
@@ -163,14 +160,15 @@ def _report(suite: Suite, judged: Sequence[Judged], expected: list[Expectation],
     known = [entry.id for entry in CATALOGUE]
     if options.update:
         expected = updated(judged, expected, known)
-        with whole(options.expect) as scratch:
-            scratch.write_text(as_toml(expected), encoding="utf-8")
     compared = compare_expectations(judged, expected, known)
     requirements = {name: case.described["requirements"] for name, case in suite.cases.items()}
     report = Report(suite.version, judged, compared, requirements)
     print(FORMATS[options.format](report), end="")
     for line in (*compared.unexpected, *(f"{options.expect}: {line}" for line in compared.stale)):
         print(one_line(f"unexpected: {line}"), file=sys.stderr)
+    if options.update:  # after the verdicts, which a full disk does not hide
+        with whole(options.expect) as scratch:
+            scratch.write_text(as_toml(expected), encoding="utf-8")
     return 0 if compared.holds else 1
 
 

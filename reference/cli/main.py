@@ -6,6 +6,7 @@ Exit status 0: success; 1: a run failed or differs from its twin; 2: bad input; 
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -47,18 +48,19 @@ def modules_of(arguments: Sequence[str]) -> list[str]:
     return ["reference.cli.main", module]
 
 
-def status_of(module: str, *others: str, failed: int) -> int:
-    """Run ``main`` of ``module`` and return the command's exit status: what ``main`` returns, or 130 if interrupted.
+def status_of(module: str, *others: str) -> int:
+    """Run ``main`` of ``module`` and return the command's exit status: what ``main`` returns; 130 if interrupted; 2 if
+    its output cannot be written, because the disk is full or nobody reads the pipe any more.
 
     ``others``: modules that ``main`` will import; here a signal in the middle of it still ends the command at once.
-    ``failed``: the status after an error of the system, such as a pipe that nobody reads any more.
     """
     _open_streams()
+    status = 0
     try:
         main = _imported(module, *others).main
         # A time limit or a closed terminal sends a signal, too. No script may be left running after it.
         interrupts.listen()
-        status: int = main(sys.argv[1:])
+        status = main(sys.argv[1:])
         sys.stdout.flush()
         interrupts.over()
     except KeyboardInterrupt:
@@ -67,8 +69,10 @@ def status_of(module: str, *others: str, failed: int) -> int:
         status = interrupts.STATUS
     except OSError as error:
         interrupts.over()
-        print(f"error: {error}", file=sys.stderr)
-        status = failed
+        if status != 2:  # `main` has not told it
+            print(f"error: {error}", file=sys.stderr)
+        status = 2
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise Python's own end fails, too
     # Python remembers an interrupt that passed through an `exec` of text, such as the import of a dataclass, until the
     # next `exec`. Without this line a command started by `-m` would end by SIGINT instead of with this status.
     exec("")
@@ -108,12 +112,9 @@ def main(arguments: Sequence[str]) -> int:
         module, name = COMMANDS[arguments[0]]
         function: Callable[[Sequence[str]], int] = getattr(import_module(module), name)
         return function(arguments[1:])
-    except (BadInput, CaseError, WorldError) as error:
+    except (BadInput, CaseError, WorldError, OSError) as error:
         print(one_line(f"error: {' '.join(str(error).split())}"), file=sys.stderr)
         return 2
-    except OSError as error:
-        print(one_line(f"error: {error}"), file=sys.stderr)
-        return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any, NoReturn
 
 from reference import TUTORIALS
 from reference.outcome import Outcome, Overdue, Raised, end_of
-from reference.system.files import place_of
+from reference.system.files import check_room, place_of
 from reference.system.text import OneLine, is_file_name, shown
 from reference.trace.case import Case, listed
 
@@ -110,8 +109,7 @@ def check_writable(path: str) -> None:
         if target.exists() and not target.is_file():
             raise BadInput(f"cannot write {path}: it is not a plain file, wanted one")
         place_of(path)
-        with tempfile.TemporaryFile(dir=target.parent):
-            pass
+        check_room(target.parent)
     except OSError as error:
         raise BadInput(f"cannot write {path}: {error.strerror or error}") from error
     except RuntimeError as error:

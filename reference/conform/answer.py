@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import json
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from reference.conform.suite import SuiteCase
 from reference.conform.tensor_file import Array, Malformed, Tensors, dtype_name, read
-from reference.system.files import content_of
-from reference.system.text import once, one_line, shown
+from reference.system.files import Unusable
+from reference.system.json_objects import read_object
+from reference.system.text import one_line, shown
 
 
 def commitment(array: Array) -> str:
@@ -45,7 +45,7 @@ def read_answer(case: SuiteCase, folder: Path) -> Answer:
     A file of tensors that is much longer than all that are wanted is not read.
     """
     answer = Answer()
-    if (folder / "result.json").exists():
+    if os.path.lexists(folder / "result.json"):
         _read_result(case, folder / "result.json", answer)
     if answer.state != "done" or answer.problems:
         return answer
@@ -62,11 +62,11 @@ def read_answer(case: SuiteCase, folder: Path) -> Answer:
 
 def _read_result(case: SuiteCase, path: Path, answer: Answer) -> None:
     try:
-        content: Any = json.loads(content_of(path, LONGEST), object_pairs_hook=once)
-    except (ValueError, OSError, RecursionError) as error:
-        answer.problems.append(one_line(f"result.json: not JSON ({error})"))
+        content = read_object(path, longest=LONGEST)
+    except Unusable as error:
+        answer.problems.append(f"result.json: {error.strerror}")
         return
-    if not isinstance(content, dict) or not set(content) <= {"id", "status", "reason", "implementation"}:
+    if not set(content) <= {"id", "status", "reason", "implementation"}:
         answer.problems.append(f"result.json: wanted id, status, reason and implementation, got {shown(content)}")
         return
     if content.get("id", case.id) != case.id:

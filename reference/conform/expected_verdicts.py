@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from reference.conform.judge import RIGHT, VERDICTS, Judged
-from reference.system.files import content_of
-from reference.system.text import OneLine, one_line, shown
+from reference.system.files import Unusable, content_of
+from reference.system.text import OneLine, shown
 
 # The longest file in bytes.
 LONGEST = 2**20
@@ -42,8 +42,10 @@ def read_expectations(path: Path) -> list[Expectation]:
     """
     try:
         content = tomllib.loads(content_of(path, LONGEST).decode())
-    except (OSError, ValueError) as error:
-        raise BadExpectations(one_line(f"{path}: {error}")) from error
+    except Unusable as error:
+        raise BadExpectations(str(error)) from error
+    except (ValueError, RecursionError) as error:
+        raise BadExpectations(f"{path}: {error}") from error
     entries = content.get("expect", [])
     if set(content) - {"expect"} or not isinstance(entries, list):
         raise BadExpectations(f"{path}: wanted entries [[expect]] only, got {shown(sorted(content))}")

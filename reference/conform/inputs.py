@@ -21,7 +21,7 @@ from reference.conform.answer import commitment
 from reference.conform.suite import PROTOCOL, SUITE, Entry, json_text
 from reference.conform.tensor_file import Array, dtype_name, write
 from reference.roles import numbered
-from reference.system.files import whole
+from reference.system.files import filled, whole
 from reference.trace.case import Case
 from reference.trace.names import DETAILS, place_of
 from reference.trace.recorder import following
@@ -303,20 +303,18 @@ def export(folder: Path, entries: Sequence[Entry]) -> None:
     """Write ``suite.json``, ``commitments.json`` and a folder of each case into ``folder``, which must be empty.
 
     Raises:
-        FileExistsError: the folder holds something.
-        OSError: the folder cannot be written.
+        Unusable: the folder cannot be made or written, or is not empty.
+        OSError: the folder cannot be written any more.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    if any(folder.iterdir()):
-        raise FileExistsError(17, "the folder is not empty, wanted a new one", str(folder))
-    committed = {}
-    for entry in entries:
-        prepared = prepare(entry)
-        write_case(folder / "cases" / entry.id, prepared)
-        if prepared.case.is_exact:
-            committed[entry.id] = {name: commitment(array) for name, array in prepared.outputs.items()}
-    _write_json(folder / "commitments.json", committed)
-    _write_json(folder / "suite.json", _index(folder, entries))  # last: a suite without it is not complete
+    with filled(folder):
+        committed = {}
+        for entry in entries:
+            prepared = prepare(entry)
+            write_case(folder / "cases" / entry.id, prepared)
+            if prepared.case.is_exact:
+                committed[entry.id] = {name: commitment(array) for name, array in prepared.outputs.items()}
+        _write_json(folder / "commitments.json", committed)
+        _write_json(folder / "suite.json", _index(folder, entries))  # last: a suite without it is not complete
 
 
 def write_case(folder: Path, prepared: Prepared) -> None:

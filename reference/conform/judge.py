@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from reference.conform.answer import Answer, commitment, read_answer
 from reference.conform.suite import Suite, SuiteBroken, SuiteCase
 from reference.conform.tensor_file import dtype_name
-from reference.system.text import OneLine, once, one_line
+from reference.system.files import Unusable, content_of
+from reference.system.json_objects import finite, integer, like, many, maybe, named, read_object, some, text
+from reference.system.text import OneLine, one_line
 from reference.trace.names import structure
 
 if TYPE_CHECKING:
@@ -59,11 +60,22 @@ class Ran:
     seconds: float
 
 
+# The fields of ``run.json``.
+_RUNS = some(many(like({"status": maybe(integer), "seconds": finite})))
+_INDEX = {
+    "suite": text,
+    "command": many(text),
+    "seconds": finite,
+    "cases": some(named(_RUNS)),
+}
+
+
 def judge_suite(suite: Suite, out: Path) -> list[Judged]:
     """Judge every case that ran.
 
     Raises:
         NoResults: ``out`` has no results of this suite.
+        Unusable: what a command wrote to stderr cannot be read.
         SuiteBroken: the suite, or this machine, does not give the numbers with which the suite was exported.
     """
     return [judge_case(suite, out, suite.cases[name], runs) for name, runs in results(suite, out).items()]
@@ -78,14 +90,12 @@ def results(suite: Suite, out: Path) -> dict[str, list[Ran]]:
     if not (out / "run.json").exists():
         raise NoResults(f"{out}: no run.json, which `conform run` writes there when all its cases have ended")
     try:
-        index: Any = json.loads((out / "run.json").read_text(encoding="utf-8"), object_pairs_hook=once)
-        ran = {name: [Ran(**each) for each in runs] for name, runs in index["cases"].items()}
-        version = index["suite"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        why = f"({type(error).__name__}: {error})"
-        raise NoResults(one_line(f"{out}: run.json is none of this version's `conform run` {why}")) from error
-    if version != suite.version:
-        raise NoResults(f"{out}: results of suite {version}, wanted {suite.version}")
+        index = read_object(out / "run.json", _INDEX)
+    except Unusable as error:
+        raise NoResults(f"{out}: run.json is none of this version's `conform run` ({error.strerror})") from error
+    ran = {name: [Ran(**each) for each in runs] for name, runs in index["cases"].items()}
+    if index["suite"] != suite.version:
+        raise NoResults(f"{out}: results of suite {index['suite']}, wanted {suite.version}")
     if strangers := sorted(set(ran) - set(suite.cases)):
         raise NoResults(f"{out}: results of cases that the suite lacks: {', '.join(strangers)}")
     for name, runs in ran.items():
@@ -116,7 +126,7 @@ def judge_case(suite: Suite, out: Path, case: SuiteCase, runs: Sequence[Ran]) ->
 
 def _last_line(file: Path) -> str:
     """The last line of a file that is not empty; empty if there is none."""
-    lines = file.read_text(encoding="utf-8", errors="replace").splitlines() if file.exists() else []
+    lines = content_of(file).decode(errors="replace").splitlines() if file.exists() else []
     return one_line(next((line for line in reversed(lines) if line.strip()), ""), 400)
 
 

@@ -23,13 +23,10 @@ from reference.conform.judge import Found, Ran, ended_badly, judge_answer
 from reference.conform.process import run_command
 from reference.conform.suite import Entry, Suite, SuiteCase
 from reference.conform.tensor_file import DTYPES, write
+from reference.system.files import Unusable, filled
 from reference.system.processes import result_of
 from reference.system.text import OneLine, shown
 from reference.trace.case import Case
-
-
-class NoFolder(OneLine, ValueError):
-    """A folder for the results cannot be used."""
 
 
 @dataclass(frozen=True)
@@ -48,29 +45,19 @@ def run_suite(
     """Run the command for all ``cases`` and leave the results in ``out``. ``told`` gets the id of each case that ended.
 
     Raises:
-        NoFolder: ``out`` cannot be made, is not empty, or is inside the suite.
+        Unusable: ``out`` cannot be made or written, is not empty, or is inside the suite.
         NotStarted: the command cannot be started.
-        OSError: ``out`` cannot be written.
+        OSError: ``out`` cannot be written any more.
     """
-    _make(out, suite)
-    ran = {}
-    for case, runs in zip(cases, _run_cases(cases, out, settings), strict=True):
-        ran[case.id] = [asdict(each) for each in runs]
-        told(case.id)
-    index = {"suite": suite.version, "command": list(settings.command), "seconds": settings.seconds, "cases": ran}
-    (out / "run.json").write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
-
-
-def _make(out: Path, suite: Suite) -> None:
     if out.resolve().is_relative_to(suite.folder.resolve()):
-        raise NoFolder(f"{out}: inside the suite {suite.folder}, wanted a folder elsewhere")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        empty = not any(out.iterdir())
-    except OSError as error:
-        raise NoFolder(f"{out}: {error.strerror}, wanted a new folder") from error
-    if not empty:
-        raise NoFolder(f"{out}: not empty, wanted a new folder")
+        raise Unusable(out, f"inside the suite {suite.folder}, wanted a folder elsewhere")
+    with filled(out):
+        ran = {}
+        for case, runs in zip(cases, _run_cases(cases, out, settings), strict=True):
+            ran[case.id] = [asdict(each) for each in runs]
+            told(case.id)
+        index = {"suite": suite.version, "command": list(settings.command), "seconds": settings.seconds, "cases": ran}
+        (out / "run.json").write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
 
 
 def _run_cases(cases: Sequence[SuiteCase], out: Path, settings: Settings) -> Iterator[list[Ran]]:

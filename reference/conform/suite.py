@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from reference.conform.tensor_file import DTYPES, Array, Malformed, read
-from reference.system.files import content_of
-from reference.system.text import OneLine, once, shown
+from reference.system.files import Unusable, content_of
+from reference.system.json_objects import Form, integer, like, many, mapping, named, read_object, text
+from reference.system.text import OneLine, shown
 
 # The version of the whole suite (year and month), and of the protocol between it and an implementation.
 SUITE, PROTOCOL = "2026.12", 1
@@ -90,11 +91,11 @@ def changed_case(name: str, digests: Sequence[str]) -> str:
     """
     if name not in [entry.id for entry in CATALOGUE]:
         return "this version has no such case"
-    published = zip(("its numbers", "its case.json", "its commitments"), PERMANENT.get(name, []), strict=False)
-    for (what, wanted), got in zip(published, digests, strict=False):
+    published = PERMANENT.get(name, [])
+    for what, wanted, got in zip(("its numbers", "its case.json", "its commitments"), published, digests, strict=False):
         if got != wanted:
             return f"{what} changed since this id was published"
-    return ""
+    return "" if (len(digests) > 2) == (len(published) > 2) else "its commitments are missing, or it must have none"
 
 
 # The largest file of a suite in bytes.
@@ -134,7 +135,7 @@ class SuiteCase:
     @property
     def optional(self) -> dict[str, tuple[str, tuple[int, ...]]]:
         """The same of each tensor that an answer may have besides."""
-        return _listed(self.described.get("optional", ()))
+        return _listed(self.described["optional"])
 
     @property
     def bytes(self) -> int:
@@ -161,6 +162,20 @@ class Suite:
         return [case for name, case in self.cases.items() if fnmatchcase(name, pattern)]
 
 
+# The fields of ``suite.json`` and of ``case.json``.
+_INDEX = {"suite": text, "protocol": integer, "cases": many(text), "files": named(text)}
+_TENSORS = many(like({"name": text, "dtype": lambda value: text(value) and value in DTYPES, "shape": many(integer)}))
+_CASE = {
+    **dict.fromkeys(("id", "tutorial", "order", "specification"), text),
+    "protocol": integer,
+    "case": mapping,
+    "inputs": _TENSORS,
+    "outputs": _TENSORS,
+    "optional": _TENSORS,
+    "requirements": many(text),
+}
+
+
 def open_suite(folder: Path) -> Suite:
     """Read the suite in ``folder``.
 
@@ -168,28 +183,23 @@ def open_suite(folder: Path) -> Suite:
         SuiteBroken: it is no suite of this protocol, a file of it is missing, new or changed, or a case is not the one
             that its id has always meant.
     """
-    index = _json(folder / "suite.json")
-    if not isinstance(index, dict) or set(index) != {"suite", "protocol", "cases", "files"}:
-        raise SuiteBroken(f"{folder / 'suite.json'}: wanted suite, protocol, cases and files")
+    index = _object(folder / "suite.json", _INDEX)
     if index["protocol"] != PROTOCOL:
         raise SuiteBroken(f"{folder}: protocol {shown(index['protocol'])}, wanted {PROTOCOL}")
     _check_files(folder, index["files"])
-    commitments = _json(folder / "commitments.json")
+    commitments = _object(folder / "commitments.json")
+    if not named(named(text))(commitments):
+        raise SuiteBroken(f"{folder / 'commitments.json'}: wanted the digest of each tensor of each case")
     cases = {name: _case(folder / "cases" / name, commitments.get(name)) for name in index["cases"]}
     return Suite(folder, index["suite"], cases, commitments)
 
 
 def _case(folder: Path, commitments: dict[str, str] | None) -> SuiteCase:
-    content = _content(folder / "case.json")
-    described = _parsed(folder / "case.json", content)
-    if not isinstance(described, dict) or not {"id", "case", "outputs", "requirements"} <= set(described):
-        raise SuiteBroken(f"{folder / 'case.json'}: wanted id, case, outputs and requirements")
-    digests = digests_of(described, commitments)
-    if why := changed_case(folder.name, digests):
+    described = _object(folder / "case.json", _CASE)
+    if why := changed_case(folder.name, digests_of(described, commitments)):
         raise SuiteBroken(f"{folder}: {why}")
-    unknown = {each["dtype"] for each in [*described["outputs"], *described.get("optional", ())]} - set(DTYPES)
-    if described["id"] != folder.name or unknown:
-        raise SuiteBroken(f"{folder}: it describes another case, or has a dtype that is none")
+    if described["id"] != folder.name:
+        raise SuiteBroken(f"{folder}: it describes another case")
     return SuiteCase(folder, described)
 
 
@@ -224,16 +234,12 @@ def _check_files(folder: Path, digests: dict[str, str]) -> None:
 def _content(path: Path) -> bytes:
     try:
         return content_of(path, LONGEST)
-    except OSError as error:
-        raise SuiteBroken(f"{path}: {error.strerror}") from error
+    except Unusable as error:
+        raise SuiteBroken(str(error)) from error
 
 
-def _json(path: Path) -> Any:
-    return _parsed(path, _content(path))
-
-
-def _parsed(path: Path, content: bytes) -> Any:
+def _object(path: Path, forms: Mapping[str, Form] | None = None) -> dict[str, Any]:
     try:
-        return json.loads(content, object_pairs_hook=once)
-    except (ValueError, RecursionError) as error:
-        raise SuiteBroken(f"{path}: not JSON ({error})") from error
+        return read_object(path, forms, LONGEST)
+    except Unusable as error:
+        raise SuiteBroken(str(error)) from error

@@ -17,15 +17,16 @@ from typing import Any
 import numpy as np
 
 from reference.system.files import content_of, whole
-from reference.system.text import OneLine, Twice, once, one_line, shown
+from reference.system.json_objects import NoObject, json_object, named, text
+from reference.system.text import OneLine, shown
 from reference.trace.names import misnamed
 
 Array = np.ndarray[Any, Any]
 # The dtypes that a case can ask for, little-endian.
 DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"}
 _NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
-# The most dimensions of a tensor.
-DIMENSIONS = 32
+# The most dimensions and elements of a tensor.
+DIMENSIONS, ELEMENTS = 32, 2**59
 
 
 class Malformed(OneLine, ValueError):
@@ -79,12 +80,15 @@ def read(path: Path, longest: int) -> Tensors:
         raise Malformed(f"{path.name}: {error.strerror}") from error
     found = Tensors()
     header, data = _split(path.name, content)
-    ends: dict[int, str] = {}
+    last = 0, ""  # the end of the tensors so far, and the name of the last one
     for name, entry in sorted(header.items(), key=_begin):
         try:
-            found.arrays[name] = _array(name, entry, data, ends)
+            found.arrays[name], end = _array(name, entry, data, last)
+            last = max(last, (end, name))
         except Malformed as error:
             found.problems[name] = str(error)
+    if last[0] < len(data) and not found.problems:
+        raise Malformed(f"{path.name}: {len(data) - last[0]} bytes after its tensors, wanted none")
     return found
 
 
@@ -96,14 +100,12 @@ def _split(file: str, content: bytes) -> tuple[dict[str, Any], memoryview]:
     if length > len(content) - 8:
         raise Malformed(f"{file}: a header of {length} bytes, wanted at most {len(content) - 8}")
     try:
-        header = json.loads(content[8 : 8 + length], object_pairs_hook=once)
-    except Twice as error:
-        raise Malformed(f"{file}: {error} in its header") from None
-    except (ValueError, RecursionError) as error:
-        raise Malformed(f"{file}: its header is no JSON ({one_line(str(error), 200)})") from error
-    if not isinstance(header, dict):
-        raise Malformed(f"{file}: its header is no JSON object, got {shown(header)}")
-    return {name: entry for name, entry in header.items() if name != "__metadata__"}, memoryview(content)[8 + length :]
+        header = json_object(content[8 : 8 + length], "its header")
+    except NoObject as error:
+        raise Malformed(f"{file}: {error}") from error
+    if not named(text)(header.pop("__metadata__", {})):
+        raise Malformed(f"{file}: its __metadata__ must be texts by name")
+    return header, memoryview(content)[8 + length :]
 
 
 def _begin(item: tuple[str, Any]) -> tuple[int, str]:
@@ -114,8 +116,8 @@ def _begin(item: tuple[str, Any]) -> tuple[int, str]:
         return -1, item[0]
 
 
-def _array(name: str, entry: Any, data: memoryview, ends: dict[int, str]) -> Array:
-    """Make one tensor. ``ends``: where the tensors so far end, and their names."""
+def _array(name: str, entry: Any, data: memoryview, last: tuple[int, str]) -> tuple[Array, int]:
+    """Make one tensor, and tell its end. ``last``: the end of the tensors before it, and a name."""
     if why := misnamed(name):
         raise Malformed(why)
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
@@ -123,18 +125,17 @@ def _array(name: str, entry: Any, data: memoryview, ends: dict[int, str]) -> Arr
     dtype, shape, place = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise Malformed(f"dtype {shown(dtype)}, wanted one of {', '.join(DTYPES)}")
-    if not _counts(shape) or len(shape) > DIMENSIONS:
-        raise Malformed(f"shape {shown(shape)}, wanted at most {DIMENSIONS} whole numbers")
+    # NumPy multiplies the sizes of an empty tensor, too.
+    if not _counts(shape) or len(shape) > DIMENSIONS or math.prod(max(1, size) for size in shape) > ELEMENTS:
+        raise Malformed(f"shape {shown(shape)}, wanted at most {DIMENSIONS} whole numbers and {ELEMENTS} elements")
     if not _counts(place) or len(place) != 2 or not place[0] <= place[1] <= len(data):
         raise Malformed(f"data_offsets {shown(place)}, wanted [begin, end) within {len(data)} bytes")
     size = math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize
     if place[1] - place[0] != size:
         raise Malformed(f"{place[1] - place[0]} bytes, wanted {size} for {dtype} of shape {shown(tuple(shape))}")
-    last = max(ends, default=0)
-    if size and place[0] < last:
-        raise Malformed(f"its bytes overlap those of {shown(ends[last])}")
-    ends[place[1]] = name
-    return np.frombuffer(data[place[0] : place[1]], DTYPES[dtype]).reshape(shape)
+    if size and place[0] < last[0]:
+        raise Malformed(f"its bytes overlap those of {shown(last[1])}")
+    return np.frombuffer(data[place[0] : place[1]], DTYPES[dtype]).reshape(shape), place[1]
 
 
 def _counts(value: Any) -> bool:

@@ -1,17 +1,32 @@
-"""Read files that anybody may have written, write files whole, and name those of a world."""
+"""Read files that anybody may have written, write files and folders whole, and name those of a world."""
 
 from __future__ import annotations
 
 import errno
 import os
 import secrets
+import shutil
 import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-# The longest text or plan of a user's, in bytes.
+from reference.system.text import OneLine
+
+# The longest file, in bytes, of which nothing else is known.
 LONGEST = 2**26
+# How much is read at a time, because a file may be shorter than it says; and what a disk must have room for (bytes).
+_PIECE = ROOM = 2**20
+
+
+class Unusable(OneLine, OSError):
+    """A file or a folder cannot be used: one line with its name. ``strerror`` says why, without the name."""
+
+    def __init__(self, path: str | os.PathLike[str], why: object) -> None:
+        reason = getattr(why, "strerror", None) or str(why)
+        super().__init__(f"{os.fspath(path)}: {reason}")
+        self.strerror = reason
 
 
 def occupy_streams() -> None:
@@ -24,19 +39,68 @@ def occupy_streams() -> None:
     os.close(handle)
 
 
-def content_of(path: Path, longest: int | None = None, *, pipe: bool = False) -> bytes:
-    """Read a plain file; with ``pipe`` a pipe or a device, too. ``longest``: the most bytes, by default any number.
+def content_of(path: Path, longest: int = LONGEST, *, pipe: bool = False) -> bytes:
+    """Read a plain file of at most ``longest`` bytes; with ``pipe`` a pipe or a device, too. Raises Unusable."""
+    pieces, length = [], 0
+    try:
+        with open(path, "rb", buffering=0, opener=None if pipe else plain) as file:
+            size = os.fstat(file.fileno()).st_size  # 0 of a pipe
+            while max(size, length) <= longest and (piece := file.read(_PIECE)):
+                pieces.append(piece)
+                length += len(piece)
+    except (OSError, ValueError) as error:  # ValueError: a name that no file has
+        raise Unusable(path, error) from error
+    if max(size, length) > longest:
+        raise Unusable(path, f"it has more than {longest} bytes")
+    return b"".join(pieces)
+
+
+def plain(path: str, flags: int) -> int:
+    """Open a plain file, without waiting for anybody: an ``opener``. For a folder `open` has an error.
 
     Raises:
-        OSError: the file cannot be read, is no plain file, or is too long.
+        OSError: there is none.
     """
-    if not pipe and path.exists() and not (path.is_file() or path.is_dir()):  # for a folder the system has an error
-        raise OSError(errno.EINVAL, "not a plain file", str(path))
-    with path.open("rb") as file:
-        content = file.read() if longest is None else file.read(longest + 1)
-    if longest is not None and len(content) > longest:
-        raise OSError(errno.EFBIG, f"it has more than {longest} bytes", str(path))
-    return content
+    handle = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
+    mode = os.fstat(handle).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "not a plain file")
+    return handle
+
+
+def check_room(folder: Path) -> None:
+    """Find out whether the folder takes a file of `ROOM` bytes. Raises Unusable."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            os.posix_fallocate(file.fileno(), 0, ROOM)
+    except OSError as error:
+        raise Unusable(folder, error) from error
+
+
+@contextmanager
+def filled(folder: Path) -> Iterator[None]:
+    """Make a folder, or take an empty one, which the block fills. After an error it is as it was before.
+
+    Raises:
+        Unusable: it cannot be made, is not empty, or takes no files.
+    """
+    made = [each for each in (folder, *folder.parents) if not each.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise OSError(errno.ENOTEMPTY, "not empty")
+    except OSError as error:
+        raise Unusable(folder, f"{error.strerror}, wanted a new folder") from error
+    try:
+        check_room(folder)
+        yield
+    except Exception:  # after an interrupt a user may look at what there is
+        for each in folder.iterdir():
+            shutil.rmtree(each) if each.is_dir() else each.unlink()
+        for each in made:
+            each.rmdir()
+        raise
 
 
 def place_of(path: str | os.PathLike[str]) -> Path:

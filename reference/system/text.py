@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import Any
 
 
 def text_of(error: BaseException) -> str:
@@ -65,7 +64,7 @@ def _without_middle(text: str, longest: int) -> str:
 def shown(value: object, longest: int = VALUE) -> str:
     """``repr`` of any value, on one line of at most ``longest`` characters."""
     try:
-        text = repr(value[:longest]) if isinstance(value, str) else " ".join(ascii(value).split())
+        text = repr(value[:longest]) if isinstance(value, str | bytes) else " ".join(ascii(value).split())
     except Exception as error:  # for instance an integer with more digits than Python writes
         text = f"a {type(value).__name__} that cannot be shown ({type(error).__name__})"
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
@@ -80,17 +79,3 @@ def escape_output() -> None:
     """Let standard output escape what its encoding lacks instead of raising, as standard error does."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-
-
-class Twice(ValueError):
-    """A JSON object has a name twice. One line."""
-
-
-def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object's dictionary: the ``object_pairs_hook`` for `json.loads`. Raises Twice."""
-    values: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in values:
-            raise Twice(f"{shown(name)} is given twice")
-        values[name] = value
-    return values

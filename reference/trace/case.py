@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import Field, asdict, dataclass, field, fields
 from typing import Any, ClassVar, Self
 
-from reference.system.text import OneLine, Twice, once, shown
+from reference.system.json_objects import NoObject, json_object
+from reference.system.text import OneLine, shown
 
 # The largest integer of a case in bits. A case is written as JSON, and Python writes at most 4300 digits.
 BITS = 1024
@@ -151,13 +152,9 @@ class Case:
             CaseError: the text is no JSON object, or has an unknown field or an impossible value.
         """
         try:
-            values = json.loads(text, object_pairs_hook=once)
-        except Twice as error:
-            raise CaseError(f"{cls.tutorial()}: {error}") from None
-        except (ValueError, RecursionError) as error:
-            raise CaseError(f"{cls.tutorial()}: a case must be a JSON object, got {shown(text)}") from error
-        if not isinstance(values, dict):
-            raise CaseError(f"{cls.tutorial()}: a case must be a JSON object, got {shown(text)}")
+            values = json_object(text, "a case")
+        except NoObject as error:
+            raise CaseError(f"{cls.tutorial()}: {error}") from error
         known = [item.name for item in listed(cls)]
         for name in values:
             if name not in known:

@@ -92,9 +92,8 @@ def test_json_may_leave_fields_out() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("nonsense", "test_case: a case must be a JSON object, got 'nonsense'"),
+        ("x", "test_case: a case must be a JSON object, got 'x' (Expecting value: line 1 column 1 (char 0))"),
         ("[1]", "test_case: a case must be a JSON object, got '[1]'"),
-        ('{"size": 3', "test_case: a case must be a JSON object, got '{\"size\": 3'"),
         ('{"sise": 3}', f"test_case: unknown field 'sise', wanted one of {KNOWN}"),
         ('{"rate": NaN}', "test_case: rate must be finite, got nan"),
     ],

@@ -215,11 +215,23 @@ def test_a_full_disk_is_reported_in_one_line(
 ) -> None:
     save = tmp_path / "t"
     with files_of(16):
-        assert main(["run", "parameter_server", "--steps", "2", "--save", str(save)]) == 1
-    err = capsys.readouterr().err
+        assert main(["run", "parameter_server", "--steps", "2", "--save", str(save)]) == 2
+    assert capsys.readouterr().err == f"error: cannot write {save}: File too large\n"
+    assert world.launched == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_the_run_has_filled_hides_no_verdict(
+    world: FakeWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save = tmp_path / "t"
+    monkeypatch.setattr("reference.cli.run_command.check_writable", lambda _: None)  # the disk is not full yet
+    with files_of(16):
+        assert main(["run", "parameter_server", "--steps", "2", "--save", str(save), "--verify"]) == 2
+    out, err = capsys.readouterr()
+    assert "equal: bits equal in " in out
     assert err.startswith(f"error: training succeeded, but {save} cannot be written: ")
     assert err.count("\n") == 1
-    assert "File too large" in err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -13,7 +13,19 @@ from pathlib import Path
 
 import pytest
 
-from reference.system.files import content_of, log_of, place_of, roles_of, stacks_of, whole
+from reference.system.files import (
+    Unusable,
+    check_room,
+    content_of,
+    filled,
+    log_of,
+    place_of,
+    roles_of,
+    stacks_of,
+    whole,
+)
+from tests.support.disk import files_of
+from tests.support.hostile_files import HOSTILE_FILES
 
 ROOT = Path(__file__).parents[2]
 # Starts a process of root's without the capabilities by which root may read and write any file.
@@ -31,6 +43,11 @@ def umask() -> Iterator[Callable[[int], int]]:
 def half_written(path: Path) -> None:
     path.write_text("half of the n")
     raise ZeroDivisionError
+
+
+def half_filled(folder: Path) -> None:
+    (folder / "cases").mkdir()
+    half_written(folder / "cases" / "a")
 
 
 def mode(path: Path) -> int:
@@ -98,24 +115,55 @@ def test_what_the_kernel_does_not_let_anybody_write_is_not_replaced(tmp_path: Pa
 def test_a_file_is_read_up_to_the_longest_length(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"\r\n\xff")
     assert content_of(tmp_path / "file") == content_of(tmp_path / "file", 3) == b"\r\n\xff"
-    with pytest.raises(OSError, match="it has more than 2 bytes"):
+    with pytest.raises(Unusable, match="it has more than 2 bytes"):
         content_of(tmp_path / "file", 2)
 
 
-def test_what_is_no_plain_file_is_refused_at_once_unless_a_pipe_is_allowed(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match="not a plain file"):
-        content_of(tmp_path / "pipe")
-    with pytest.raises(FileNotFoundError):
-        content_of(tmp_path / "none")
-    with pytest.raises(IsADirectoryError):
-        content_of(tmp_path)
-    with pytest.raises(OSError, match="it has more than 100 bytes"):
+@pytest.mark.parametrize("name", HOSTILE_FILES)
+def test_what_is_no_plain_file_is_refused_at_once_and_named(name: str, tmp_path: Path) -> None:
+    make, why = HOSTILE_FILES[name]
+    make(tmp_path / "f")
+    with pytest.raises(Unusable) as caught:
+        content_of(tmp_path / "f", 100)
+    assert str(caught.value) == f"{tmp_path / 'f'}: {why}"
+    assert caught.value.strerror == why
+
+
+def test_a_name_that_no_file_has_is_refused() -> None:
+    with pytest.raises(Unusable, match=r"^a\\x00b: embedded null byte$"):
+        content_of(Path("a\0b"))
+
+
+def test_a_pipe_is_read_to_its_end_where_it_is_allowed(tmp_path: Path) -> None:
+    with pytest.raises(Unusable, match="it has more than 100 bytes"):
         content_of(Path("/dev/zero"), 100, pipe=True)
+    os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(b"plan",))
     writer.start()
     assert content_of(tmp_path / "pipe", 4, pipe=True) == b"plan"
     writer.join()
+
+
+def test_a_folder_without_room_is_refused(tmp_path: Path) -> None:
+    check_room(tmp_path)
+    with files_of(2**19), pytest.raises(Unusable, match=f"^{tmp_path}: File too large$"):
+        check_room(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("folder", ["there", "new", "new/below"])
+def test_a_folder_is_as_it_was_after_an_error(folder: str, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    with pytest.raises(ZeroDivisionError), filled(tmp_path / folder):
+        half_filled(tmp_path / folder)
+    assert [each.name for each in tmp_path.rglob("*")] == ["there"]
+
+
+def test_a_folder_with_a_file_is_not_filled(tmp_path: Path) -> None:
+    (tmp_path / "mine").touch()
+    with pytest.raises(Unusable, match=f"^{tmp_path}: not empty, wanted a new folder$"), filled(tmp_path):
+        raise AssertionError
+    assert (tmp_path / "mine").exists()
 
 
 def test_a_role_has_left_both_its_files(tmp_path: Path) -> None:

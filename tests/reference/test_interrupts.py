@@ -150,7 +150,7 @@ def test_a_command_that_cleans_up_for_long_is_ended_by_a_later_signal(end: str, 
 def command(place: Path, main: str, **how: Any) -> subprocess.CompletedProcess[bytes]:
     """Run a command of this ``main``."""
     (place / "work.py").write_text(f"import os, sys\ndef main(arguments): {main}")
-    text = "import sys; from reference.cli.main import status_of; sys.exit(status_of('work', failed=1))"
+    text = "import sys; from reference.cli.main import status_of; sys.exit(status_of('work'))"
     (place / "command.py").write_text(text)
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(place), str(Path(__file__).parents[2])])}
     return subprocess.run([sys.executable, "-m", "command"], env=variables, check=False, **how)

@@ -54,4 +54,6 @@ def test_a_case_is_told_from_the_one_that_its_id_has_always_meant() -> None:
     assert changed_case("pipeline-001", [numbers, described, "0"]).startswith("its commitments changed")
     assert changed_case("pipeline-101", ["0", "0"]).startswith("its numbers changed")
     assert changed_case("pipeline-101", [*PERMANENT["pipeline-101"], "0"]) == ""
+    assert changed_case("pipeline-001", [numbers, described]).startswith("its commitments are missing")
+    assert changed_case("pipeline-002", [*PERMANENT["pipeline-002"], "0"]).endswith("or it must have none")
     assert changed_case("pipeline-900", [numbers, described]) == "this version has no such case"

@@ -49,10 +49,10 @@ def test_each_dtype_is_read_as_safetensors_writes_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "why"),
     [
-        (b"{", "is no JSON"),
-        (b"[" * 100000, "is no JSON"),
-        (b"[]", "no JSON object"),
+        (b"{", "its header must be a JSON object, got b'{' "),
+        (b"[" * 100000, "its header must be a JSON object"),
         (b'{"a": 1, "a": 2}', "given twice"),
+        (b'{"__metadata__": {"a": 1}}', "its __metadata__ must be texts by name"),
     ],
 )
 def test_a_file_with_a_bad_header_is_refused(tmp_path: Path, header: bytes, why: str) -> None:
@@ -65,6 +65,11 @@ def test_a_file_whose_header_is_longer_than_itself_is_refused(length: int, tmp_p
     (tmp_path / "x").write_bytes(struct.pack("<Q", length) + b"{}")
     with pytest.raises(Malformed, match=f"a header of {length} bytes, wanted at most 2$"):
         read(tmp_path / "x", LONGEST)
+
+
+def test_bytes_after_the_last_tensor_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(Malformed, match=r"^x: 3 bytes after its tensors, wanted none$"):
+        read(file_of(tmp_path / "x", {"a": entry()}, bytes(11)), LONGEST)
 
 
 def test_a_file_without_room_for_a_header_is_refused(tmp_path: Path) -> None:
@@ -95,6 +100,7 @@ def test_a_file_that_is_too_long_is_refused_unread(tmp_path: Path) -> None:
         (entry(shape=[True]), "shape [True], wanted"),
         (entry(shape=[2**62]), "shape [4611686018427387904], wanted"),
         (entry(shape=[2] + [1] * DIMENSIONS), "at most 32"),
+        (entry(shape=[0, 2**40, 2**40], offsets=(0, 0)), "wanted at most 32 whole numbers and"),
         (entry(offsets=[0, 16]), "16 bytes, wanted 8"),
         (entry(offsets=[8, 0]), "data_offsets"),
         (entry(offsets=[0, 10**9]), "data_offsets"),

@@ -66,7 +66,7 @@ HOSTILE = (
         "malformed",
         "answers case 'rnn-001'",
     ),
-    Hostile("a result that is no JSON", "(out / 'result.json').write_text('{')", "malformed", "result.json: not JSON"),
+    Hostile("a result that is no JSON", "(out / 'result.json').write_text('{')", "malformed", "must be a JSON object"),
     Hostile(
         "a skip without a reason",
         "(out / 'result.json').write_text('{\"status\": \"skipped\"}')",
