@@ -125,15 +125,15 @@ def _finish(trace: Trace, save: str | None, verifies: bool) -> int:
     losses = trace.losses()
     if losses:
         print(f"  mean loss {losses[0]:.6g} at the first step, {losses[-1]:.6g} at the last")
-    status = _verify(trace) if verifies else 0
+    status = 0
     if save is not None:
         try:
             trace.save(save)
+            print(f"saved {len(trace.tensors)} tensors to {printable(save)}")
         except (OSError, TraceError) as error:
             print(one_line(f"error: training succeeded, but {save} cannot be written: {error}"), file=sys.stderr)
-            return 2
-        print(f"saved {len(trace.tensors)} tensors to {printable(save)}")
-    return status
+            status = 2
+    return (_verify(trace) if verifies else 0) or status
 
 
 def _verify(trace: Trace) -> int:
