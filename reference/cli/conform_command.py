@@ -25,7 +25,7 @@ from reference.conform.judge import Judged, NoResults, judge_suite
 from reference.conform.process import NotStarted
 from reference.conform.report import FORMATS, Report
 from reference.conform.run_suite import Settings, run_suite
-from reference.conform.suite import CATALOGUE, Suite, SuiteBroken, chosen, open_suite
+from reference.conform.suite import NoMatch, Suite, SuiteBroken, chosen, matching, open_suite
 from reference.system.files import whole
 from reference.system.text import one_line, shown
 
@@ -33,7 +33,7 @@ BROKEN = 3
 _USAGE = """\
 usage: python -m reference conform export DIR [--suite core|full] [--cases GLOB]
        python -m reference conform run DIR --out OUT [--cases GLOB] [--repeat N] [--timeout S] [-j N] -- CMD ...
-       python -m reference conform judge DIR OUT [--expect FILE] [--update] [--format text|json|junit|html]
+       python -m reference conform judge DIR OUT [--cases GLOB] [--expect FILE] [--update] [--format FORMAT]
 
   export  write the suite: per case a description and inputs, no expected values
   run     run `CMD CASE_DIR OUT_DIR` once per case, and judge what it writes: OUT_DIR/trace.safetensors
@@ -60,7 +60,7 @@ def conform(arguments: Sequence[str]) -> int:
     except SuiteBroken as error:
         print(one_line(f"error: {error}"), file=sys.stderr)
         return BROKEN
-    except (NotStarted, NoResults, BadExpectations) as error:
+    except (NoMatch, NotStarted, NoResults, BadExpectations) as error:
         raise BadInput(str(error)) from error
 
 
@@ -68,11 +68,9 @@ def _export(arguments: Sequence[str]) -> int:
     parser = Parser(prog="python -m reference conform export", description="Write the suite of cases to a folder.")
     parser.add_argument("folder", metavar="DIR", help="a new folder")
     parser.add_argument("--suite", choices=("core", "full"), default="core", help="core takes seconds (default)")
-    parser.add_argument("--cases", metavar="GLOB", default="*", help="only cases whose id matches")
+    _add_cases(parser)
     options = parser.parse_args(arguments)
-    entries = chosen(options.suite, options.cases)
-    if not entries:
-        raise BadInput(f"no case matches {options.cases!r}, wanted for instance {CATALOGUE[0].id!r}")
+    entries = chosen(options.suite, *options.cases)
     from reference.conform.inputs import export  # with torch, which the judge of exact cases does without
 
     export(Path(options.folder), entries)
@@ -84,7 +82,7 @@ def _run(arguments: Sequence[str]) -> int:
     parser = Parser(prog="python -m reference conform run", description="Run an implementation on a suite.")
     parser.add_argument("folder", metavar="DIR", help="the suite")
     parser.add_argument("--out", required=True, metavar="OUT", help="a new folder for the results")
-    parser.add_argument("--cases", metavar="GLOB", default="*", help="only cases whose id matches")
+    _add_cases(parser)
     parser.add_argument("--repeat", type=whole_number, default=1, metavar="N", help="runs of each case (default: 1)")
     parser.add_argument("--timeout", type=_seconds, default=300.0, metavar="S", help="seconds per run (default: 300)")
     parser.add_argument(
@@ -98,10 +96,7 @@ def _run(arguments: Sequence[str]) -> int:
     options = parser.parse_args([*before, "--", *command])
     expected = _expectations(options)
     suite = _open(options.folder)
-    cases = suite.chosen(options.cases)
-    if not cases:
-        wanted = next(iter(suite.cases))
-        raise BadInput(f"no case of the suite matches {options.cases!r}, wanted for instance {wanted!r}")
+    cases = [suite.cases[name] for name in matching(suite.cases, options.cases)]
     settings = Settings(tuple(options.command), options.repeat, options.timeout, options.jobs)
     run_suite(suite, cases, Path(options.out), settings, _tell)
     return _report(suite, judge_suite(suite, Path(options.out)), expected, options)
@@ -123,11 +118,18 @@ def _judge(arguments: Sequence[str]) -> int:
     parser = Parser(prog="python -m reference conform judge", description="Judge the results of `conform run`.")
     parser.add_argument("folder", metavar="DIR", help="the suite")
     parser.add_argument("out", metavar="OUT", help="the folder of the results")
+    _add_cases(parser)
     _add_options_of_judging(parser)
     options = parser.parse_args(arguments)
     expected = _expectations(options)
     suite = _open(options.folder)
-    return _report(suite, judge_suite(suite, Path(options.out)), expected, options)
+    return _report(suite, judge_suite(suite, Path(options.out), options.cases), expected, options)
+
+
+def _add_cases(parser: Parser) -> None:
+    parser.add_argument(
+        "--cases", action="append", metavar="GLOB", default=[], help="only cases whose id matches; several times: any"
+    )
 
 
 def _add_options_of_judging(parser: Parser) -> None:

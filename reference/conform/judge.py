@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reference.conform.answer import Answer, commitment, read_answer
-from reference.conform.suite import Suite, SuiteBroken, SuiteCase
+from reference.conform.suite import Suite, SuiteBroken, SuiteCase, matching
 from reference.conform.tensor_file import dtype_name
 from reference.system.files import Unusable, content_of
 from reference.system.json_objects import finite, integer, like, many, maybe, named, read_object, some, text
@@ -70,15 +70,17 @@ _INDEX = {
 }
 
 
-def judge_suite(suite: Suite, out: Path) -> list[Judged]:
-    """Judge every case that ran.
+def judge_suite(suite: Suite, out: Path, patterns: Sequence[str] = ()) -> list[Judged]:
+    """Judge the cases that ran, by `matching`.
 
     Raises:
         NoResults: ``out`` has no results of this suite.
+        NoMatch: no case that ran matches one of the patterns.
         Unusable: what a command wrote to stderr cannot be read.
         SuiteBroken: the suite, or this machine, does not give the numbers with which the suite was exported.
     """
-    return [judge_case(suite, out, suite.cases[name], runs) for name, runs in results(suite, out).items()]
+    ran = results(suite, out)
+    return [judge_case(suite, out, suite.cases[name], ran[name]) for name in matching(ran, patterns)]
 
 
 def results(suite: Suite, out: Path) -> dict[str, list[Ran]]:

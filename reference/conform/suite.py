@@ -74,9 +74,23 @@ CATALOGUE = (
 )
 
 
-def chosen(suite: str, pattern: str = "*") -> list[Entry]:
-    """The entries of the core or the full suite whose id matches ``pattern``."""
-    return [entry for entry in CATALOGUE if (entry.core or suite == "full") and fnmatchcase(entry.id, pattern)]
+class NoMatch(OneLine, ValueError):
+    """A pattern of ids matches no case. Says which one."""
+
+
+def matching(ids: Iterable[str], patterns: Sequence[str]) -> list[str]:
+    """Return the ids that match one of the patterns, or all if there is no pattern. Raises NoMatch."""
+    every = list(ids)
+    for pattern in patterns:
+        if not any(fnmatchcase(each, pattern) for each in every):
+            raise NoMatch(f"no case matches {shown(pattern)}, wanted for instance {', '.join(every[:2])}")
+    return [each for each in every if not patterns or any(fnmatchcase(each, pattern) for pattern in patterns)]
+
+
+def chosen(suite: str, *patterns: str) -> list[Entry]:
+    """Choose entries of the core or the full suite by `matching`."""
+    entries = {entry.id: entry for entry in CATALOGUE if entry.core or suite == "full"}
+    return [entries[each] for each in matching(entries, patterns)]
 
 
 # Each id that was ever published, and its digests.
@@ -156,10 +170,6 @@ class Suite:
     version: str
     cases: dict[str, SuiteCase]
     commitments: dict[str, dict[str, str]]
-
-    def chosen(self, pattern: str) -> list[SuiteCase]:
-        """The cases whose id matches ``pattern``."""
-        return [case for name, case in self.cases.items() if fnmatchcase(name, pattern)]
 
 
 # The fields of ``suite.json`` and of ``case.json``.

@@ -200,6 +200,22 @@ def test_results_can_be_judged_again(suite: Suite, tmp_path: Path, capfd: pytest
     assert capfd.readouterr().out == printed
 
 
+def test_cases_are_chosen_by_any_of_several_globs(
+    suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ran(suite, tmp_path, "rpc*", "--cases", "dist*", "--cases", "*-002", "--", "true")
+    listed = [line.partition(" ")[0] for line in capfd.readouterr().out.splitlines()[:-1]]
+    assert listed[:3] == ["rpc_basics-001", "dist_autograd-001", "dist_autograd-002"]
+    assert {name.rpartition("-")[2] for name in listed[2:]} == {"002"}
+    judge = ["conform", "judge", str(suite.folder), str(tmp_path / "out"), "--cases", "rpc*", "--cases", "rnn-002"]
+    main(judge)
+    listed = [line.partition(" ")[0] for line in capfd.readouterr().out.splitlines()[:-1]]
+    assert listed == ["rpc_basics-001", "rnn-002"]
+    assert main([*judge, "--cases", "pipeline-001"]) == 2
+    told = "no case matches 'pipeline-001', wanted for instance rpc_basics-001, dist_autograd-001"
+    assert capfd.readouterr().err == f"error: {told}\n"
+
+
 def test_a_stale_expectation_alone_fails_the_command(
     suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -272,7 +288,7 @@ def test_bad_input_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]
         (["--out", "{full}"], "not empty, wanted a new folder"),
         (["--out", "{new}", "--repeat", "0"], "argument --repeat: must be a whole number, at least 1, got '0'"),
         (["--out", "{new}", "--timeout", "long"], "argument --timeout: got 'long', wanted seconds"),
-        (["--out", "{new}", "--cases", "x*"], "no case of the suite matches 'x*'"),
+        (["--out", "{new}", "--cases", "x*"], "no case matches 'x*', wanted for instance rpc_basics-001,"),
         (["--out", "{new}", "--update", "--expect", "{file}/x"], "/file/x: Not a directory"),
     ],
 )
