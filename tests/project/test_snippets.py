@@ -21,6 +21,7 @@ from faults.ledger.ledger import SCHEMA
 from faults.plan import Plan
 from faults.plan.kinds import NAMES
 from reference import load
+from reference.conform.twin import prepared
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
@@ -157,6 +158,12 @@ def command_says(folder: Path, command: str, quoted: str, status: int) -> None:
     for line in done.stderr.splitlines():
         if line.startswith("stored in "):
             shutil.rmtree(line.removeprefix("stored in "))
+
+
+def test_the_case_that_a_page_shows_is_what_is_exported() -> None:
+    (text,) = blocks("docs/conformance/parameter_server.md")
+    shown = json.loads(text)
+    assert shown == prepared(shown["id"]).describe()
 
 
 @pytest.mark.long
