@@ -130,19 +130,31 @@ def compare_expectations(judged: Sequence[Judged], expected: Sequence[Expectatio
 
 
 def updated(judged: Sequence[Judged], expected: Sequence[Expectation], known: Sequence[str]) -> list[Expectation]:
-    """Return one entry for each case that did not pass, and for each that was not judged and had one.
+    """Return entries for the cases that did not pass, and for those that were not judged and had one.
 
-    The reason and the link of an entry that fits stay.
+    An entry stays as it is if its verdict is that of all its cases. Other cases keep the reason and the link of an
+    entry that fits. Several cases of a tutorial get one entry if they have the same verdict, reason and link.
     """
     verdicts = {each.id: each for each in judged}
-    found = []
-    for name in sorted({*known, *verdicts}):
-        old = next((entry for entry in expected if entry.matches(name)), None)
-        new = verdicts.get(name)
-        if new is None:
-            found += [replace(old, cases=name)] if old else []
-        elif new.verdict not in RIGHT:
-            fitting = (entry for entry in expected if entry.matches(name) and entry.verdict == new.verdict)
-            entry = next(fitting, Expectation(name, new.verdict, new.text or new.verdict))
-            found.append(replace(entry, cases=name))
+    names = sorted({*known, *verdicts})
+    wanted: dict[str, Expectation] = {}  # without the cases
+    for name in names:
+        entries, new = [entry for entry in expected if entry.matches(name)], verdicts.get(name)
+        if new is not None:
+            entries = [entry for entry in entries if entry.verdict == new.verdict]
+            if new.verdict not in RIGHT:
+                entries.append(Expectation("", new.verdict, new.text or new.verdict))
+        if entries:
+            wanted[name] = replace(entries[0], cases="")
+
+    def shared(entry: Expectation) -> list[Expectation | None]:
+        return [wanted.get(name) for name in names if entry.matches(name)]
+
+    found = [entry for entry in expected if {each and each.verdict for each in shared(entry)} == {entry.verdict}]
+    for name, entry in wanted.items():
+        if not any(each.matches(name) for each in found):
+            tutorial = name.rpartition("-")[0]
+            made = [replace(entry, cases=glob) for glob in (f"{tutorial}-*", f"{tutorial}-0*")]  # 0*: of the core suite
+            whole = (each for each in made if len(shared(each)) > 1 and set(shared(each)) == {entry})
+            found.append(next(whole, replace(entry, cases=name)))
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,32 @@ def test_entries_made_anew_keep_those_of_cases_that_were_not_judged() -> None:
         "pipeline-001": ("differs", "x"),
         "pipeline-002": ("errored", "no pipeline"),
     }
+
+
+def test_an_entry_stays_whole_while_all_its_cases_have_its_verdict() -> None:
+    """Also of cases that were not judged, such as rnn-101; the cases of another entry are told one by one."""
+    whole, split = (
+        Expectation("rnn-*", "skipped", "later"),
+        Expectation("pipe*", "differs", "bug", "https://example.org"),
+    )
+    judged = [Judged("rnn-001", "skipped", "x"), Judged("rnn-002", "skipped", "y"), Judged("pipeline-002", "equal")]
+    assert updated(judged, [split, whole], KNOWN) == [whole, replace(split, cases="pipeline-001")]
+
+
+@pytest.mark.parametrize(
+    ("reasons", "cases"),
+    [
+        ({"rnn-001": "a", "rnn-002": "a", "rnn-101": "a"}, ["rnn-*"]),
+        ({"rnn-001": "a", "rnn-002": "a"}, ["rnn-0*"]),
+        ({"rnn-001": "a", "rnn-002": "b", "rnn-101": "a"}, ["rnn-001", "rnn-002", "rnn-101"]),
+        ({"rnn-001": "a", "pipeline-001": "a"}, ["pipeline-001", "rnn-001"]),
+    ],
+)
+def test_new_entries_are_one_where_all_cases_have_one_reason(reasons: dict[str, str], cases: list[str]) -> None:
+    judged = [Judged(name, "skipped", reason) for name, reason in reasons.items()]
+    found = updated(judged, [], KNOWN)
+    assert [each.cases for each in found] == cases
+    assert compare_expectations(judged, found, KNOWN).holds
 
 
 GOOD = 'cases = "rnn-*"\nverdict = "skipped"\nreason = "later"\n'
