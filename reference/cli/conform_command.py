@@ -25,7 +25,7 @@ from reference.conform.judge import Judged, NoResults, judge_suite
 from reference.conform.process import NotStarted
 from reference.conform.report import FORMATS, Report
 from reference.conform.run_suite import Settings, run_suite
-from reference.conform.suite import NoMatch, Suite, SuiteBroken, chosen, matching, open_suite
+from reference.conform.suite import CATALOGUE, NoMatch, Suite, SuiteBroken, chosen, matching, open_suite
 from reference.system.files import whole
 from reference.system.text import one_line, shown
 
