@@ -6,22 +6,18 @@ step) and ``draws/…`` (random factors). The tutorial's own functions make the 
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch.nn import functional as F
 
 from reference import load
-from reference.conform.answer import commitment
-from reference.conform.suite import PROTOCOL, SUITE, Entry, json_text
-from reference.conform.tensor_file import Array, dtype_name, write
+from reference.conform.suite import PROTOCOL, Entry
+from reference.conform.tensor_file import Array, dtype_name
 from reference.roles import numbered
-from reference.system.files import filled, whole
 from reference.trace.case import Case
 from reference.trace.names import DETAILS, place_of
 from reference.trace.recorder import following
@@ -297,39 +293,3 @@ def outputs_of(twin: Trace, inputs: Tensors) -> Iterator[tuple[str, torch.Tensor
         rest = name.partition("/")[2]
         if name not in inputs and not rest.startswith(("rewards", "steps/rewards", *_OWN)):
             yield name, tensor
-
-
-def export(folder: Path, entries: Sequence[Entry]) -> None:
-    """Write ``suite.json``, ``commitments.json`` and a folder of each case into ``folder``, which must be empty.
-
-    Raises:
-        Unusable: the folder cannot be made or written, or is not empty.
-        OSError: the folder cannot be written any more.
-    """
-    with filled(folder):
-        committed = {}
-        for entry in entries:
-            prepared = prepare(entry)
-            write_case(folder / "cases" / entry.id, prepared)
-            if prepared.case.is_exact:
-                committed[entry.id] = {name: commitment(array) for name, array in prepared.outputs.items()}
-        _write_json(folder / "commitments.json", committed)
-        _write_json(folder / "suite.json", _index(folder, entries))  # last: a suite without it is not complete
-
-
-def write_case(folder: Path, prepared: Prepared) -> None:
-    """Write ``case.json`` and ``input.safetensors`` into a new folder. Raises OSError: it cannot be made."""
-    folder.mkdir(parents=True)
-    _write_json(folder / "case.json", prepared.describe())
-    write(folder / "input.safetensors", prepared.inputs)
-
-
-def _index(folder: Path, entries: Sequence[Entry]) -> dict[str, Any]:
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    digests = {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
-    return {"suite": SUITE, "protocol": PROTOCOL, "cases": [entry.id for entry in entries], "files": digests}
-
-
-def _write_json(path: Path, content: Any) -> None:
-    with whole(path) as scratch:
-        scratch.write_text(json_text(content), encoding="utf-8")

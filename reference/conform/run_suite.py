@@ -133,7 +133,8 @@ class Implementation:
         Raises:
             NotStarted: the command cannot be started.
         """
-        from reference.conform.inputs import prepare, write_case  # with torch
+        from reference.conform.export import write_case
+        from reference.conform.inputs import prepare  # with torch
 
         tutorial = case.tutorial()
         reference = prepare(Entry(f"{tutorial}-000", json.loads(case.to_json())))

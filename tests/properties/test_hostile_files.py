@@ -17,7 +17,7 @@ from faults.ledger import Ledger, record
 from faults.ledger.record import End
 from faults.ledger.run_files import renewed
 from faults.plan import Plan
-from reference.conform.inputs import export
+from reference.conform.export import export
 from reference.conform.run_suite import Settings, run_suite
 from reference.conform.suite import chosen, open_suite
 from tests.properties.hostile import is_one_line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reference.conform.inputs import export
+from reference.conform.export import export
 from reference.conform.suite import Suite, chosen, open_suite
 
 

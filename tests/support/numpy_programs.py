@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from reference.conform.inputs import write_case
+from reference.conform.export import write_case
 from reference.conform.tensor_file import Array, read
 from reference.conform.twin import prepared
 from tests.mutants import catalog

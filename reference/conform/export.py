@@ -1,0 +1,73 @@
+"""Write a suite: its cases' files, their digests, and all of it as one archive."""
+
+from __future__ import annotations
+
+import hashlib
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from reference.conform.answer import commitment
+from reference.conform.inputs import Prepared, prepare
+from reference.conform.suite import PROTOCOL, SUITE, Entry, json_text
+from reference.conform.tensor_file import write
+from reference.system.files import filled, whole
+
+
+def export(folder: Path, entries: Sequence[Entry]) -> None:
+    """Write ``suite.json``, ``commitments.json`` and a folder of each case into ``folder``, which must be empty.
+
+    Raises:
+        Unusable: the folder cannot be made or written, or is not empty.
+        OSError: the folder cannot be written any more.
+    """
+    with filled(folder):
+        committed = {}
+        for entry in entries:
+            prepared = prepare(entry)
+            write_case(folder / "cases" / entry.id, prepared)
+            if prepared.case.is_exact:
+                committed[entry.id] = {name: commitment(array) for name, array in prepared.outputs.items()}
+        _write_json(folder / "commitments.json", committed)
+        _write_json(folder / "suite.json", _index(folder, entries))  # last: a suite without it is not complete
+
+
+def write_case(folder: Path, prepared: Prepared) -> None:
+    """Write ``case.json`` and ``input.safetensors`` into a new folder. Raises OSError: it cannot be made."""
+    folder.mkdir(parents=True)
+    _write_json(folder / "case.json", prepared.describe())
+    write(folder / "input.safetensors", prepared.inputs)
+
+
+def _index(folder: Path, entries: Sequence[Entry]) -> dict[str, Any]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    digests = {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    return {"suite": SUITE, "protocol": PROTOCOL, "cases": [entry.id for entry in entries], "files": digests}
+
+
+def _write_json(path: Path, content: Any) -> None:
+    with whole(path) as scratch:
+        scratch.write_text(json_text(content), encoding="utf-8")
+
+
+def export_archive(file: Path, entries: Sequence[Entry]) -> str:
+    """Write a tar file of one folder, which is the suite; return the SHA-256 of the file.
+
+    Its bytes depend on the suite alone: members stand in the order of their names, and have no time and no owner.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    with whole(file) as scratch:
+        with TemporaryDirectory() as place, tarfile.open(scratch, "w", format=tarfile.USTAR_FORMAT) as archive:
+            folder = Path(place) / f"suite-{SUITE}"
+            export(folder, entries)
+            for path in sorted(each for each in folder.rglob("*") if each.is_file()):
+                member = tarfile.TarInfo(str(path.relative_to(place)))
+                member.size = path.stat().st_size
+                with path.open("rb") as content:
+                    archive.addfile(member, content)
+        with scratch.open("rb") as written:
+            return hashlib.file_digest(written, "sha256").hexdigest()
