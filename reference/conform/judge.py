@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reference.conform.answer import Answer, commitment, read_answer
-from reference.conform.suite import Suite, SuiteBroken, SuiteCase, matching
+from reference.conform.suite import Suite, SuiteCase, matching
 from reference.conform.tensor_file import dtype_name
 from reference.system.files import Unusable, content_of
 from reference.system.json_objects import finite, integer, like, many, maybe, named, read_object, some, text
 from reference.system.text import OneLine, one_line
-from reference.trace.names import structure
+from reference.trace.names import misnamed, structure
 
 if TYPE_CHECKING:
     from reference.conform.inputs import Prepared  # with torch
@@ -172,18 +172,25 @@ def judge_answer(
 
 
 def misfits(case: SuiteCase, answer: Answer) -> list[str]:
-    """One line for each tensor that cannot be read or has another shape or dtype; names are told by step and kind."""
+    """One line for each way in which tensors are not as listed, with the first tensor of which it is true."""
     found, wanted = answer.tensors, case.outputs | case.optional
-    lines = [f"{name}: {problem}" for name, problem in found.problems.items()]
-    lines += structure({*found.arrays, *found.problems} - set(case.optional), [*case.outputs])
+    readable = {*found.arrays, *(name for name in found.problems if not misnamed(name))}
+    missing = structure(readable - set(case.optional), [*case.outputs])
+    problems = [*found.problems.items()]
     for name, array in found.arrays.items():
         dtype, shape = wanted.get(name, (dtype_name(array), array.shape))
         if array.shape != shape:
             hint = ", transposed: layouts are (out, in)?" if array.shape == shape[::-1] else ""
-            lines.append(f"{name}: shape {array.shape}, wanted {shape}{hint}")
+            problems.append((name, f"shape {array.shape}, wanted {shape}{hint}"))
         if dtype_name(array) != dtype:
-            lines.append(f"{name}: dtype {dtype_name(array)}, wanted {dtype}")
-    return lines
+            problems.append((name, f"dtype {dtype_name(array)}, wanted {dtype}"))
+    names: dict[str, list[str]] = {}
+    for name, problem in problems:
+        names.setdefault(problem, []).append(name)
+    return missing + [
+        f"{each[0]}: {problem}" if len(each) == 1 else f"{len(each)} tensors: {problem}; the first is {each[0]}"
+        for problem, each in names.items()
+    ]
 
 
 def _with_torch(case: SuiteCase, answer: Answer, reference: Prepared | None, differing: Sequence[str] = ()) -> Found:

@@ -49,7 +49,7 @@ def judge_with_twin(
     if verdict not in _WORDS:
         raise SuiteBroken(f"{case.id}: {verdict}: {difference}")
     if verdict == "wrong":
-        told = explain({**given, **tensors}, reference.twin).lines
+        told = explain({**given, **tensors}, reference.twin, given).lines
         return "differs", told[0], tuple(told[1:])
     return _WORDS[verdict], _told(verdict, difference, run, reference), ()
 
@@ -59,13 +59,10 @@ def _told(verdict: str, difference: str, run: Trace, reference: Prepared) -> str
     names = reference.outputs
     if verdict == "equal":
         return f"all bits of {len(names)} tensors are the reference's"
-    if verdict != "within bound":
-        return difference
     differing = sum(not same_bits(run.tensors[name], reference.twin.tensors[name]) for name in names)
-    return (
-        f"{differing} of {len(names)} tensors have other bits: sums in another order, or fused operations; "
-        f"{difference.partition('; ')[2]}"
-    )
+    why = ": sums in another order, or fused operations" if verdict == "within bound" else ""
+    _, counted, reason = difference.partition(" tensors differ; ")
+    return f"{differing} of {len(names)} tensors have other bits{why}; {reason}" if counted else difference
 
 
 def check_inputs(case: SuiteCase, reference: Prepared) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -36,8 +36,8 @@ WORDS = {
 class Explanation:
     """``place``: the step and kind of the stage that fails first, if it was found.
 
-    ``cause``: a general cause's id, ``structure``, ``nan``, ``rounding``, ``drift``, ``failed`` or ``unexplained``;
-    empty if nothing differs.
+    ``cause``: a general cause's id, ``structure``, ``nan``, ``rounding``, ``drift``, ``failed``, ``unexplained``, or
+    ``differs`` without a case; empty if nothing differs.
     """
 
     cause: str
@@ -48,33 +48,40 @@ class Explanation:
         return "\n".join(self.lines)
 
 
-def explain(yours: Named, twin: Trace) -> Explanation:
+def explain(yours: Named, reference: Trace | Named, given: Collection[str] = ()) -> Explanation:
     """Explain how ``yours`` differs from the twin's trace. Of names that one side lacks, it says so and goes on.
 
-    ``yours`` may have details, which only a twin that follows it has, with that twin's shapes and dtypes.
+    Of a ``reference`` without a case it says only what differs, and by how much. Of one with a case ``yours`` may have
+    details, too, with the shapes and dtypes of a twin that follows. ``given``: the tensors that ``yours`` has not
+    computed, which are not counted.
     Raises nothing that comes of the numbers: an explanation that fails says so.
     """
-    details = {name: tensor for name, tensor in yours.items() if place_of(name)[1] in DETAILS}
+    case, wanted = (reference.case, reference.tensors) if isinstance(reference, Trace) else (None, reference)
+    exact = case is not None and case.is_exact
+    details = {name: tensor for name, tensor in yours.items() if case and place_of(name)[1] in DETAILS}
     yours = {name: tensor for name, tensor in yours.items() if name not in details}
-    lines = [*structure(yours, twin.tensors), *_misshapen(yours, twin.tensors)]
-    if counted_from_one(yours, twin.tensors):  # equal names are other steps
+    lines = [*structure(yours, wanted), *_misshapen(yours, wanted)]
+    if counted_from_one(yours, wanted):  # equal names are other steps
         return Explanation("structure", lines)
-    common = {name: _shaped(tensor, twin.tensors[name]) for name, tensor in yours.items() if name in twin.tensors}
+    common = {name: _shaped(tensor, wanted[name]) for name, tensor in yours.items() if name in wanted}
     names = in_causal_order(name for name, tensor in common.items() if tensor is not None)
     both = {name: tensor for name in names if (tensor := common[name]) is not None}
-    if name := next((n for n in names if not_finite(both[n]) and not not_finite(twin.tensors[n])), None):
-        return Explanation("nan", [*lines, *_nan(name, names, both, twin)])
-    differing = [name for name in names if not same_bits(both[name], twin.tensors[name])]
+    counted = [name for name in names if name not in given]
+    if name := next((n for n in names if not_finite(both[n]) and not not_finite(wanted[n])), None):
+        return Explanation("nan", [*lines, *_nan(name, counted, both)])
+    differing = [name for name in names if not same_bits(both[name], wanted[name])]
     if not differing:
         return Explanation("structure" if lines else "", lines)
-    far = [name for name in differing if twin.case.is_exact or not close(both[name], twin.tensors[name])]
+    far = [name for name in differing if exact or not close(both[name], wanted[name])]
     if not far:
-        text = f"{len(differing)} of {len(names)} tensors differ by rounding only, the first is {differing[0]}: "
+        text = f"{len(differing)} of {len(counted)} tensors differ by rounding only, the first is {differing[0]}: "
         return Explanation("rounding", [*lines, text + "sums in another order, or fused operations?"])
-    more = "" if twin.case.is_exact else " by more than rounding"
-    lines.append(f"{len(far)} of {len(names)} tensors differ{more}, the first is {far[0]}.")
+    more = "" if exact else " by more than rounding"
+    lines.append(f"{len(far)} of {len(counted)} tensors differ{more}, the first is {far[0]}.")
+    if case is None:
+        return Explanation("differs", [*lines, _distance(far[0], both[far[0]], wanted[far[0]], exact)])
     try:
-        return _explained(lines, Trace(twin.case, {**both, **details}))
+        return _explained(lines, Trace(case, {**both, **details}))
     except Exception as error:
         return Explanation("failed", [*lines, one_line(f"The explanation failed: {type(error).__name__}: {error}")])
 
@@ -95,13 +102,12 @@ def _located(stages: Stages) -> Iterator[str]:
     """Say which stage fails first, which ones hold, and where later ones fail by themselves."""
     (step, kind), names = next(iter(stages.places.items()))
     where = f"{WORDS.get(kind, kind)}{'' if step < 0 else f' of step {step:04d}'}"
-    mine, right = stages.run.tensors[names[0]], stages.followed.tensors[names[0]]
     yield (
         f"The first stage that fails: {where}. {len(names)} of {len(stages.names((step, kind)))} tensors are not what "
         "the reference computes of your own numbers before them."
     )
-    distance = ulps(mine, right, False)
-    yield str(difference_of(names[0], mine, right, distance, exact=stages.run.case.is_exact))
+    mine, right = stages.run.tensors[names[0]], stages.followed.tensors[names[0]]
+    yield _distance(names[0], mine, right, stages.run.case.is_exact)
     places = [place_of(name) for name in in_causal_order(stages.run.tensors)]
     kinds = list(dict.fromkeys(kind for step, kind in places if step >= 0))
     holding = [WORDS.get(each, each) for each in kinds if each not in {k for _, k in stages.places}]
@@ -109,6 +115,10 @@ def _located(stages: Stages) -> Iterator[str]:
         yield f"At your own numbers {', '.join(holding)} are right in every step."
     for each in dict.fromkeys(k for _, k in stages.places):
         yield _when(stages, each)
+
+
+def _distance(name: str, mine: torch.Tensor, right: torch.Tensor, exact: bool) -> str:
+    return str(difference_of(name, mine, right, ulps(mine, right, False), exact=exact))
 
 
 def _when(stages: Stages, kind: str) -> str:
@@ -151,7 +161,7 @@ def _either(found: Sequence[Cause]) -> str:
     return "; or: ".join(each.text for each in found)
 
 
-def _nan(name: str, names: Sequence[str], yours: Named, twin: Trace) -> list[str]:
+def _nan(name: str, names: Sequence[str], yours: Named) -> list[str]:
     count = int((~yours[name].isfinite()).sum())
     line = f"NaN or infinity begins in {name}: {count} of {yours[name].numel()} numbers, where the reference has none."
     return [line, f"The {names.index(name)} tensors before it have none."]

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 
-from reference.system.text import shown
-
 # The longest name in characters.
 LONGEST = 1000
 _STEP = re.compile(r"[0-9]{4,18}")
@@ -22,12 +20,12 @@ def misnamed(name: str) -> str | None:
     A name is printable parts separated by slashes, none of which means a folder.
     """
     if len(name) > LONGEST or not name.isprintable():
-        return f"a tensor's name is printable and has at most {LONGEST} characters, got {shown(name)}"
+        return f"a tensor's name is printable and has at most {LONGEST} characters"
     parts = name.split("/")
     if not {"", ".", ".."}.isdisjoint(parts):
-        return f"a tensor's name has no empty part, '.' or '..', got {shown(name)}"
+        return "a tensor's name has no empty part, '.' or '..'"
     if parts[1:2] == ["loss"] and not _STEP.fullmatch(parts[0]):
-        return f"a loss has a name like '0003/loss/trainer1', got {shown(name)}"
+        return "a loss has a name like '0003/loss/trainer1'"
     return None
 
 

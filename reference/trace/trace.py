@@ -83,6 +83,14 @@ class TraceError(OneLine, ValueError):
     """Two traces cannot be compared, or a file holds no trace."""
 
 
+class NoCase(TraceError):
+    """A file does not say of which case its ``tensors`` are: it may be an answer of the conformance kit."""
+
+    def __init__(self, path: str | os.PathLike[str], tensors: dict[str, torch.Tensor]) -> None:
+        super().__init__(f"{path}: its header has no case, wanted a trace file")
+        self.tensors = tensors
+
+
 @dataclass(frozen=True, eq=False)
 class Trace:
     """What one run of ``case`` did. Every tensor lies on the CPU and shares no memory with the run."""
@@ -126,6 +134,7 @@ class Trace:
         """Read the trace that `save` wrote; ``case_type``: its case's class if that is no tutorial of this package.
 
         Raises:
+            NoCase: the file has tensors and no case.
             TraceError: the file is no trace, its tutorial is unknown, or it holds what no trace may hold (`entry`).
             CaseError: the case in the header is not valid.
             OSError: the file cannot be opened.
@@ -141,9 +150,9 @@ class Trace:
             raise TraceError(f"{path}: not a safetensors file ({one_line(str(error), 400)})") from error
         except (TypeError, ValueError, RuntimeError) as error:  # the tensor's size is more than torch can count
             raise TraceError(f"{path}: holds a tensor that cannot be read ({type(error).__name__})") from error
-        if "tutorial" not in header or "case" not in header:
-            raise TraceError(f"{path}: its header has no case, wanted a trace file")
         _check(tensors)
+        if "tutorial" not in header or "case" not in header:
+            raise NoCase(path, tensors)
         return cls((case_type or _case_type(header["tutorial"])).from_json(header["case"]), tensors)
 
 
@@ -158,7 +167,7 @@ def _check(tensors: Named) -> None:
     """Raises TraceError if a name or a tensor is none that a trace may have."""
     for name, tensor in tensors.items():
         if why := misnamed(name):
-            raise TraceError(why)
+            raise TraceError(f"{why}, got {shown(name)}")
         if why := unreadable(tensor):
             raise TraceError(f"{name}: {why}")
         if step_of(name) is not None:

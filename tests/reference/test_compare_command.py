@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from reference.cli.main import main
 from reference.dist_autograd import Case, train_locally
@@ -58,6 +59,40 @@ def test_cases_that_differ_are_told_by_field(
 ) -> None:
     found = told(capsys, train_locally(Case(steps=2, lr=0.1, timeout=9.0)), reference, tmp_path)
     assert found == (1, "traces of different cases: lr is 0.1 in yours, 0.05 in the reference's\n")
+
+
+ANSWER = "0000/gradient/context1/worker2: 9 of 9 numbers differ by more than rounding, by 2 at most"
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "lines"),
+    [
+        (0.0, 0, ["equal: all numbers of 18 tensors"]),
+        (1e-6, 1, ["8 of 18 tensors differ by rounding only, the first is 0000/gradient/context1/worker2: sums in"]),
+        (
+            2.0,
+            1,
+            ["8 of 18 tensors differ by more than rounding, the first is 0000/gradient/context1/worker2.", ANSWER],
+        ),
+    ],
+)
+@pytest.mark.parametrize("kind", ["both", "yours"])
+def test_answers_which_have_no_case_are_told_by_what_differs(
+    change: float,
+    status: int,
+    lines: list[str],
+    kind: str,
+    reference: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tensors = train_locally(CASE).tensors
+    if kind == "both":
+        save_file(tensors, reference)
+    save_file({name: t + change * ("/gradient/" in name) for name, t in tensors.items()}, tmp_path / "yours")
+    assert main(["compare", str(tmp_path / "yours"), reference]) == status
+    found = capsys.readouterr().out.splitlines()
+    assert [line[: len(wanted)] for line, wanted in zip(found, lines, strict=True)] == lines
 
 
 def test_a_file_that_is_no_trace_is_bad_input(

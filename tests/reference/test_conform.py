@@ -121,6 +121,22 @@ def test_all_misfits_are_told_at_once(suite: Suite, tmp_path: Path) -> None:
     }
 
 
+def test_misfits_that_many_tensors_have_are_one_line(suite: Suite, tmp_path: Path) -> None:
+    """Losses have a bad name, all other tensors a bad dtype."""
+    case = suite.cases["dist_autograd-001"]
+    outputs = prepared(case.id).outputs.items()
+    arrays = {name.replace("/loss/", "//loss/"): array.astype(np.float32) for name, array in outputs}
+    write(tmp_path / "trace.safetensors", arrays)
+    assert judge_answer(case, read_answer(case, tmp_path), suite.commitments[case.id]) == (
+        "malformed",
+        "yours lacks loss/* in every step, 9 tensors",
+        (
+            "9 tensors: a tensor's name has no empty part, '.' or '..'; the first is 0000//loss/context0",
+            "24 tensors: dtype F32, wanted F64; the first is 0000/gradient/context0/worker1",
+        ),
+    )
+
+
 @pytest.mark.parametrize(
     ("result", "verdict", "text"),
     [

@@ -1,4 +1,4 @@
-"""The judge's own inputs: a suite whose inputs are not those of this machine's twin judges no answer."""
+"""The judge with torch: a suite whose inputs are not those of this machine's twin judges no answer; what is counted."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from reference.conform.answer import Answer
+from reference.conform.inputs import prepare
 from reference.conform.judge import RIGHT, judge_answer
-from reference.conform.suite import Suite, SuiteBroken, SuiteCase
+from reference.conform.suite import Entry, Suite, SuiteBroken, SuiteCase
 from reference.conform.tensor_file import Array, Tensors, write
 from reference.conform.twin import judge_with_twin, prepared
 from tests.mutants.mutant import Mutant
@@ -56,3 +57,24 @@ def test_another_set_of_inputs_judges_nothing(change: dict[str, Array], suite: S
         inputs.popitem()
     with pytest.raises(SuiteBroken, match=f"{CASE}: the suite has other inputs than this version"):
         judged_with(suite, inputs | change, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"arithmetic": "exact"}, "differs: 1 of 20 tensors differ, the first is 0000/loss/worker1."),
+        ({}, "differs: 1 of 20 tensors differ by more than rounding, the first is 0000/loss/worker1."),
+        (
+            {"lr": 1e7, "staleness": 0},
+            "unknown: 1 of 20 tensors have other bits; the twin itself has NaN or infinity in",
+        ),
+    ],
+    ids=["exact", "natural", "undecided"],
+)
+def test_what_was_given_is_not_counted(fields: dict[str, object], told: str, tmp_path: Path) -> None:
+    """Four steps have a loss, two gradients and two parameters each."""
+    reference = prepare(Entry("parameter_server-000", {"steps": 4, **fields}))
+    wrong = reference.outputs | {"0000/loss/worker1": reference.outputs["0000/loss/worker1"] + 1}
+    case = SuiteCase(tmp_path, reference.describe())
+    verdict, text, _ = judge_answer(case, Answer(tensors=Tensors(wrong)), None, reference)
+    assert f"{verdict}: {text}".startswith(told)
