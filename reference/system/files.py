@@ -16,8 +16,10 @@ from reference.system.text import OneLine
 
 # The longest file, in bytes, of which nothing else is known.
 LONGEST = 2**26
-# How much is read at a time, because a file may be shorter than it says; and what a disk must have room for (bytes).
-_PIECE = ROOM = 2**20
+# How much is read at a time, because a file may be shorter than it says (bytes).
+_PIECE = 2**20
+# What a disk must have room for (bytes): less than the longest file that `faults.inject.messages` leaves to a process.
+ROOM = 2**16
 
 
 class Unusable(OneLine, OSError):

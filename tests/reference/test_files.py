@@ -146,7 +146,7 @@ def test_a_pipe_is_read_to_its_end_where_it_is_allowed(tmp_path: Path) -> None:
 
 def test_a_folder_without_room_is_refused(tmp_path: Path) -> None:
     check_room(tmp_path)
-    with files_of(2**19), pytest.raises(Unusable, match=f"^{tmp_path}: File too large$"):
+    with files_of(2**15), pytest.raises(Unusable, match=f"^{tmp_path}: File too large$"):
         check_room(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
