@@ -28,7 +28,7 @@ HOSTILE_FILES: dict[str, tuple[Callable[[Path], None], str]] = {
     "pipe": (os.mkfifo, "not a plain file"),
     "link to an endless file": (_link("/dev/zero"), "not a plain file"),
     "folder": (Path.mkdir, "Is a directory"),
-    "link to nothing": (_link("/nowhere"), "No such file or directory"),
+    "link to nothing": (_link("nothing"), "No such file or directory"),
     "link to itself": (_link("f"), "Too many levels of symbolic links"),
     "socket": (_socket, "No such device or address"),
     "terabyte": (_sparse, "it has more than 100 bytes"),
