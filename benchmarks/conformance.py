@@ -1,7 +1,7 @@
 """Run all example implementations on the core suite, and write the page of their verdicts.
 
-``python benchmarks/conformance.py [--page FILE]``. It wants a C compiler, cJSON, rustc and Ray for some programs.
-Without a compiler there is no column of its language, and without Ray its cases are skipped.
+``python benchmarks/conformance.py [--page FILE]``. It wants a C compiler, cJSON, rustc, JAX and Ray for some programs.
+Without a compiler there is no column of its language, and without JAX or Ray their cases are skipped.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
     python = sys.executable
     found = {
         "NumPy": [python, str(EXAMPLES / "numpy")],
+        "JAX": [python, str(EXAMPLES / "jax")],
         "DDP (gloo)": [python, str(EXAMPLES / "torch" / "ddp.py")],
         "pipelining, GPipe": [python, str(EXAMPLES / "torch" / "pipelining.py"), "gpipe"],
         "pipelining, 1F1B": [python, str(EXAMPLES / "torch" / "pipelining.py"), "1f1b"],

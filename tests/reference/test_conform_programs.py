@@ -77,6 +77,18 @@ def test_ray_trains_as_the_parameter_servers_do(
     assert found["parameter_server-001"] == found["batch_parameter_server-001"] == "equal"
 
 
+@pytest.mark.long
+def test_jax_trains_as_every_tutorial_does(suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Where JAX is not installed, all cases are skipped, which is shown, too."""
+    found = verdicts(suite, [sys.executable, str(EXAMPLES / "jax")], "*", tmp_path / "out", capfd)
+    if importlib.util.find_spec("jax") is None:
+        assert set(found.values()) == {"skipped"}
+        pytest.skip("JAX is not installed: all cases were skipped, as they must be")
+    exact = {name for name, case in suite.cases.items() if "EXACT" in case.described["requirements"]}
+    assert {found[name] for name in exact} == {"equal"}
+    assert set(found.values()) == {"equal", "within bound"}
+
+
 def packages_of(path: Path) -> set[str]:
     """The packages that a program imports."""
     nodes = list(ast.walk(ast.parse(path.read_text())))
@@ -93,5 +105,5 @@ def test_programs_in_numpy_import_nothing_else() -> None:
 
 
 def test_no_program_imports_this_package() -> None:
-    for path in (*EXAMPLES.glob("torch/*.py"), *EXAMPLES.glob("ray/*.py")):
+    for path in (path for folder in ("jax", "ray", "torch") for path in EXAMPLES.glob(f"{folder}/*.py")):
         assert not packages_of(path) & {"reference", "faults", "tests"}, path
