@@ -1,7 +1,7 @@
 """Run all example implementations on the core suite, and write the page of their verdicts.
 
-``python benchmarks/conformance.py [--page FILE]``. It wants a C compiler, cJSON, rustc, JAX and Ray for some programs.
-Without a compiler there is no column of its language, and without JAX or Ray their cases are skipped.
+``python benchmarks/conformance.py [--page FILE]``. It wants a C compiler, cJSON, rustc, JAX, Monarch and Ray for some
+programs. Without a compiler there is no column of its language; without an engine its cases are skipped.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
         "pipelining, GPipe": [python, str(EXAMPLES / "torch" / "pipelining.py"), "gpipe"],
         "pipelining, 1F1B": [python, str(EXAMPLES / "torch" / "pipelining.py"), "1f1b"],
         "Ray": [python, str(EXAMPLES / "ray" / "parameter_servers.py")],
+        "Monarch": [python, str(EXAMPLES / "monarch" / "actors.py")],
     }
     compiler = shutil.which("cc")
     if compiler:

@@ -89,6 +89,19 @@ def test_jax_trains_as_every_tutorial_does(suite: Suite, tmp_path: Path, capfd: 
     assert set(found.values()) == {"equal", "within bound"}
 
 
+@pytest.mark.long
+def test_monarch_trains_as_the_servers_and_the_pipeline_do(
+    suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Where Monarch is not installed, all cases are skipped, which is shown, too."""
+    program = [sys.executable, str(EXAMPLES / "monarch" / "actors.py")]
+    found = verdicts(suite, program, "*p[ai]*e*-001", tmp_path / "out", capfd)
+    if importlib.util.find_spec("monarch") is None:
+        assert set(found.values()) == {"skipped"}
+        pytest.skip("Monarch is not installed: all cases were skipped, as they must be")
+    assert found["parameter_server-001"] == found["batch_parameter_server-001"] == found["pipeline-001"] == "equal"
+
+
 def packages_of(path: Path) -> set[str]:
     """The packages that a program imports."""
     nodes = list(ast.walk(ast.parse(path.read_text())))
@@ -105,5 +118,6 @@ def test_programs_in_numpy_import_nothing_else() -> None:
 
 
 def test_no_program_imports_this_package() -> None:
-    for path in (path for folder in ("jax", "ray", "torch") for path in EXAMPLES.glob(f"{folder}/*.py")):
+    folders = ("jax", "monarch", "ray", "torch")
+    for path in (path for folder in folders for path in EXAMPLES.glob(f"{folder}/*.py")):
         assert not packages_of(path) & {"reference", "faults", "tests"}, path
