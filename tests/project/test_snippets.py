@@ -247,3 +247,16 @@ def test_the_example_of_pairs(tmp_path: Path) -> None:
     command_says(tmp_path, f"{command.rstrip()} ".replace("--pairs", "--pairs --json report.json"), counts, 1)
     runs = json.loads((tmp_path / "report.json").read_text())["runs"]
     assert {run["plan"]: run["verdict"] for run in runs}[plan.rstrip()] == "wrong"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("engine", "package"), [("RPC", "torch"), ("Monarch", "monarch"), ("Ray", "ray")])
+def test_the_programs_of_migrating(engine: str, package: str, tmp_path: Path) -> None:
+    """All print the same numbers."""
+    pytest.importorskip(package, reason=f"{package} is not installed")
+    (parts,) = blocks("docs/migrating.md", after="\n## What stays", before="\n## ")
+    (program,) = blocks("docs/migrating.md", after=f"\n## {engine}\n", before="\n## ")
+    (tmp_path / "parts.py").write_text(parts)
+    (tmp_path / "mine.py").write_text(program)
+    done = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, timeout=150)
+    assert done.stdout.splitlines() == ["tensor([-1.5000, -1.5000, -1.5000])", "-108.0 -48.0"], done.stderr
