@@ -1,7 +1,8 @@
 """Run all example implementations on the core suite, and write the page of their verdicts.
 
 ``python benchmarks/conformance.py [--page FILE]``. It wants a C compiler, cJSON, rustc, JAX, Monarch and Ray for some
-programs. Without a compiler there is no column of its language; without an engine its cases are skipped.
+programs (`tox run -e engines` installs the engines). Without a compiler there is no column of its language.
+Exit status 1: an answer is wrong, or an engine is not there, or answers nothing.
 """
 
 from __future__ import annotations
@@ -74,7 +75,13 @@ HEAD = """\
 """
 
 
-def main() -> None:
+def problems(found: Mapping[str, Verdicts]) -> list[str]:
+    """What nobody should find on the page: one line for each wrong answer, and for an engine that has none."""
+    wrong = [f"{name}: {case} {v}" for name, each in found.items() for case, v in each.items() if v not in SIGNS]
+    return wrong + [f"{name} answers no case" for name, each in found.items() if {*each.values()} == {"skipped"}]
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--page", metavar="FILE", help="write the page there, instead of printing it")
     options = parser.parse_args()
@@ -88,7 +95,10 @@ def main() -> None:
         Path(options.page).write_text(text, encoding="utf-8")
     else:
         sys.stdout.write(text)
+    told = problems(found)
+    sys.stderr.writelines(f"{line}\n" for line in told)
+    return 1 if told else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

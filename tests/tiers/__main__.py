@@ -62,6 +62,7 @@ def nightly(seed: int, kept: Path) -> list[Stage]:
         (Job("verify", "python -m reference verify --long"),),
         (Job("planted bugs", "python -m tests.mutants"),),
         (Job("random order", f"python -m pytest -n 4 {order} {seeds}"),),
+        (Job("engines", "python -m tox run -e engines"),),
         (Job("nemesis", f"python -m tests.nemesis --seconds 600 --seed {seed} --keep {kept / 'nemesis'}"),),
         # Without the versions of this environment, which tox would hand on.
         (Job("lowest", "env -u PIP_CONSTRAINT python -m tox run -e lowest"),),
