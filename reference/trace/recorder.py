@@ -94,9 +94,9 @@ class Recorder:
                 if not self.followed or f"{prefix}/{own}" in self.followed:
                     found.setdefault(own, []).append(tensor.detach().clone())  # the next layer may change it in place
 
-        layers = {name: each for name, each in model.named_modules() if not any(each.children())}
-        known = {} if self.followed is None else layers
-        hooks = [each.register_forward_hook(partial(note, name)) for name, each in known.items()]
+        modules = () if self.followed is None else model.named_modules()
+        layers = {name: each for name, each in modules if not any(each.children())}
+        hooks = [each.register_forward_hook(partial(note, name)) for name, each in layers.items()]
         try:
             yield
         finally:

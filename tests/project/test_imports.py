@@ -198,6 +198,12 @@ def test_rooms_that_only_read_and_judge_import_no_torch(room: str) -> None:
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True).stdout == "False\n"
 
 
+def test_what_judges_a_run_imports_no_gymnasium() -> None:
+    """It sets a variable of the environment, which every program that is started then has."""
+    program = "import sys, reference.verify.verify; print('gymnasium' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True).stdout == "False\n"
+
+
 def test_a_judged_process_imports_no_judge() -> None:
     """It writes down facts. What they mean is decided elsewhere, later."""
     inside = "faults.hook", "faults.tracing.tracer", "faults.script.autostart", "faults.script.process_end"
