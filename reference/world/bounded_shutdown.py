@@ -486,8 +486,8 @@ def call_all(
     names: Iterable[str], function: Callable[..., Any], args: tuple[object, ...], seconds: float
 ) -> dict[str, Any]:
     """Call ``function`` on all of these but this rank: what each returned, or the RuntimeError of its call."""
-    own = rpc.get_worker_info().name
-    calls = {name: rpc.rpc_async(name, function, args=args, timeout=seconds) for name in names if name != own}
+    own, timeout = rpc.get_worker_info().name, max(seconds, SHORTEST)  # a part of the shortest wait would have no limit
+    calls = {name: rpc.rpc_async(name, function, args=args, timeout=timeout) for name in names if name != own}
     return {name: _result(call) for name, call in calls.items()}
 
 

@@ -171,6 +171,15 @@ class TestMissing:
                 assert of(ended, role).seconds < LIMIT + LATE
             assert not any(world.call(role, roles.is_up) for role in others)
 
+    @pytest.mark.parametrize("stopped", ["a", "b"])
+    def test_a_limit_that_is_over_before_peers_are_asked_is_kept(self, stopped: str) -> None:
+        """RPC takes less than a millisecond for no limit."""
+        others = sorted({"a", "b", "c"} - {stopped})
+        with idle(deadline=30) as world:
+            os.kill(world.pids[stopped], signal.SIGSTOP)
+            ended = world.run(dict.fromkeys(others, partial(roles.end, 0.001)))
+        assert {role: of(ended, role).seconds < LATE for role in others} == dict.fromkeys(others, True)
+
     def test_a_role_that_was_told_why_does_not_wait_for_a_stopped_first_role(self) -> None:
         with idle() as world:
             os.kill(world.pids["a"], signal.SIGSTOP)
