@@ -50,7 +50,8 @@ def modules_of(arguments: Sequence[str]) -> list[str]:
 
 def status_of(module: str, *others: str) -> int:
     """Run ``main`` of ``module`` and return the command's exit status: what ``main`` returns; 130 if interrupted; 2 if
-    its output cannot be written, because the disk is full or nobody reads the pipe any more.
+    its output cannot be written, because the disk is full or nobody reads the pipe any more, or if it needs torch and
+    there is none.
 
     ``others``: modules that ``main`` will import; here a signal in the middle of it still ends the command at once.
     """
@@ -67,6 +68,12 @@ def status_of(module: str, *others: str) -> int:
         interrupts.over()
         print("interrupted", file=sys.stderr)
         status = interrupts.STATUS
+    except ModuleNotFoundError as error:
+        interrupts.over()
+        if error.name != "torch":
+            raise
+        print("error: torch is not installed, which this command needs", file=sys.stderr)
+        status = 2
     except OSError as error:
         interrupts.over()
         if status != 2:  # `main` has not told it

@@ -267,6 +267,16 @@ def test_exact_cases_are_run_and_judged_where_only_numpy_is_installed(
     assert done.returncode == 1
 
 
+@pytest.mark.parametrize("arguments", [["conform", "export", "x"], ["compare", "x", "y"]], ids=" ".join)
+def test_a_command_that_needs_torch_says_so_where_there_is_none(
+    arguments: list[str], tmp_path: Path, numpy_alone: dict[str, str]
+) -> None:
+    command = [sys.executable, "-S", "-m", "reference", *arguments]
+    done = subprocess.run(command, env=numpy_alone, cwd=tmp_path, capture_output=True, timeout=60, check=False)
+    assert done.stderr == b"error: torch is not installed, which this command needs\n"
+    assert done.returncode == 2
+
+
 def test_a_program_whose_runs_differ_is_unstable_before_it_is_wrong(
     suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
