@@ -43,7 +43,8 @@ def judge_with_twin(
         reference = prepared(case.id)
         check_inputs(case, reference)
     given = {name: tensor for name, tensor in reference.twin.tensors.items() if name not in case.outputs}
-    tensors = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+    names = [name for name in (*case.outputs, *case.optional) if name in arrays]  # layers as they are computed
+    tensors = {name: torch.from_numpy(np.array(arrays[name])) for name in names}
     run = Trace(reference.case, {**given, **{name: tensors[name] for name in case.outputs}})
     difference, verdict = judge(run, load(reference.entry.tutorial).train_locally, reference.errors)
     if verdict not in _WORDS:

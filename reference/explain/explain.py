@@ -67,8 +67,10 @@ def explain(yours: Named, reference: Trace | Named, given: Collection[str] = ())
     names = in_causal_order(name for name, tensor in common.items() if tensor is not None)
     both = {name: tensor for name in names if (tensor := common[name]) is not None}
     counted = [name for name in names if name not in given]
-    if name := next((n for n in names if not_finite(both[n]) and not not_finite(wanted[n])), None):
-        return Explanation("nan", [*lines, *_nan(name, counted, both)])
+    every = {**both, **details}
+    order = in_causal_order(every)
+    if name := next((n for n in order if not_finite(every[n]) and not (n in both and not_finite(wanted[n]))), None):
+        return Explanation("nan", [*lines, *_nan(name, [n for n in order if n not in given], every)])
     differing = [name for name in names if not same_bits(both[name], wanted[name])]
     if not differing:
         return Explanation("structure" if lines else "", lines)

@@ -78,3 +78,16 @@ def test_what_was_given_is_not_counted(fields: dict[str, object], told: str, tmp
     case = SuiteCase(tmp_path, reference.describe())
     verdict, text, _ = judge_answer(case, Answer(tensors=Tensors(wrong)), None, reference)
     assert f"{verdict}: {text}".startswith(told)
+
+
+def test_nan_begins_in_the_first_layer_that_has_it_where_outputs_are_recorded(tmp_path: Path) -> None:
+    """The file has tensors in the order of their names, in which the decoder is before the LSTM."""
+    reference = prepare(Entry("rnn-000", {"steps": 1, "ninp": 2, "nhid": 2, "nlayers": 1}))
+    layers = [f"0000/output/trainer/{layer}" for layer in ("rnn", "decoder.drop", "decoder.decoder")]
+    wrong = reference.outputs | reference.optional
+    wrong |= {name: wrong[name] * np.float32("nan") for name in (*layers, "0000/loss/trainer")}
+    case = SuiteCase(tmp_path, reference.describe())
+    found = judge_answer(case, Answer(tensors=Tensors(dict(sorted(wrong.items())))), None, reference)
+    told = f"NaN or infinity begins in {layers[0]}: 30 of 30 numbers, where the reference has none."
+    assert found[:2] == ("differs", told)
+    assert found[2] == ("The 2 tensors before it have none.",)
