@@ -68,7 +68,7 @@ def _export(arguments: Sequence[str]) -> int:
     parser = Parser(prog="python -m reference conform export", description="Write the suite of cases to a folder.")
     parser.add_argument("folder", metavar="DIR", help="a new folder; with --archive a file")
     parser.add_argument("--suite", choices=("core", "full"), default="core", help="core takes seconds (default)")
-    parser.add_argument("--archive", action="store_true", help="write one tar file, the same wherever it is made")
+    parser.add_argument("--archive", action="store_true", help="write one tar file")
     _add_cases(parser)
     options = parser.parse_args(arguments)
     if options.archive:

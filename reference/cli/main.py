@@ -35,7 +35,7 @@ usage: python -m reference list | run NAME [options] | verify [NAME ...] | compa
   list    list the tutorials
   run     train a tutorial on real RPC processes; `run NAME --help` gives every option, default and unit
   verify  run tutorials and compare every tensor with the single-process twin
-  compare explain the first difference of two traces that `run --save` has written
+  compare explain the first difference of two traces that `run --save` has written, or show that of two answers
   conform write a suite of cases for other implementations, run one on it and judge its results
 
 Exit status 0: success; 1: a run failed or differs from its twin; 2: bad input, and no process was started;
