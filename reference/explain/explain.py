@@ -12,7 +12,7 @@ from reference import load
 from reference.explain.causes import causes
 from reference.explain.difference import close, difference_of, same_bits
 from reference.explain.other_twins import other_twins
-from reference.explain.stages import Cause, Failed, Place, Stages, stages_of
+from reference.explain.stages import Cause, Failed, Place, Stages, stages_of, until_other_actions
 from reference.system.text import one_line
 from reference.trace.names import DETAILS, counted_from_one, in_causal_order, place_of, structure
 from reference.trace.trace import Named, Trace, ulps
@@ -29,6 +29,8 @@ WORDS = {
     "parameter": "updated parameters",
     "buffer": "buffers",
     "log_probs": "log-probabilities",
+    "steps": "actions and log-probabilities",
+    "reward": "rewards of episodes",
 }
 
 
@@ -83,17 +85,18 @@ def explain(yours: Named, reference: Trace | Named, given: Collection[str] = ())
     if case is None:
         return Explanation("differs", [*lines, _distance(far[0], both[far[0]], wanted[far[0]], exact)])
     try:
-        return _explained(lines, Trace(case, {**both, **details}))
+        return _explained(lines, Trace(case, {**both, **details}), wanted)
     except Exception as error:
         return Explanation("failed", [*lines, one_line(f"The explanation failed: {type(error).__name__}: {error}")])
 
 
-def _explained(lines: Sequence[str], run: Trace) -> Explanation:
+def _explained(lines: Sequence[str], run: Trace, wanted: Named) -> Explanation:
     train = load(run.case.tutorial()).train_locally
     stages = stages_of(run, train)
     if not stages.wrong:
         text = "Each stage follows from your own earlier numbers, up to rounding. Only all of them together do not."
         return Explanation("drift", [*lines, text])
+    stages = until_other_actions(stages, wanted)
     place = place_of(stages.wrong[0])
     failed = Failed(stages, place, train)
     cause, told = _cause(failed)
@@ -111,24 +114,30 @@ def _located(stages: Stages) -> Iterator[str]:
     mine, right = stages.run.tensors[names[0]], stages.followed.tensors[names[0]]
     yield _distance(names[0], mine, right, stages.run.case.is_exact)
     places = [place_of(name) for name in in_causal_order(stages.run.tensors)]
-    kinds = list(dict.fromkeys(kind for step, kind in places if step >= 0))
+    kinds = list(dict.fromkeys(kind for step, kind in places if step >= 0 and step != stages.acted))
     holding = [WORDS.get(each, each) for each in kinds if each not in {k for _, k in stages.places}]
+    until = "" if stages.acted is None else " that is compared"
     if holding:
-        yield f"At your own numbers {', '.join(holding)} are right in every step."
-    for each in dict.fromkeys(k for _, k in stages.places):
-        yield _when(stages, each)
+        yield f"At your own numbers {', '.join(holding)} are right in every step{until}."
+    for each in dict.fromkeys(k for _, k in stages.places if k in kinds):
+        yield _when(stages, each, until)
+    if stages.acted is not None:
+        text = "actions are not the reference's. They lead to other states: after them only updates are compared."
+        yield f"In step {stages.acted:04d} {text}"
 
 
 def _distance(name: str, mine: torch.Tensor, right: torch.Tensor, exact: bool) -> str:
-    return str(difference_of(name, mine, right, ulps(mine, right, False), exact=exact))
+    real = right.is_floating_point()
+    distance = ulps(mine, right, False) if real else 0
+    return str(difference_of(name, mine, right, distance, exact=exact or not real))
 
 
-def _when(stages: Stages, kind: str) -> str:
-    """Say in which steps a kind of tensor fails."""
+def _when(stages: Stages, kind: str, until: str) -> str:
+    """Say in which steps a kind of tensor fails. ``until``: an addition, if not every step is compared."""
     wrong, every = sorted(step for step, each in stages.places if each == kind), stages.steps(kind)
     word = WORDS.get(kind, kind)
     if wrong == every:
-        return f"{word} fail in every step." if len(every) > 1 else f"{word} fail in the only step."
+        return f"{word} fail in every step{until}." if len(every) > 1 else f"{word} fail in the only step{until}."
     if wrong == [step for step in every if step >= wrong[0]]:
         return f"{word} hold before step {wrong[0]:04d}, and fail from there on."
     told = ", ".join(f"{step:04d}" for step in wrong[:5]) + (", …" if len(wrong) > 5 else "")

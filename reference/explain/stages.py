@@ -44,12 +44,14 @@ class Stages:
     """The stages of a run, each computed again from the run's own numbers.
 
     ``run``: with the reference's names, shapes and dtypes, if any are missing; ``followed``: what the twin computes;
-    ``wrong``: the tensors that are another than rounding explains, in the order of cause.
+    ``wrong``: the tensors that are another than rounding explains, in the order of cause; ``acted``: the step from
+    which on only updates are left (`until_other_actions`).
     """
 
     run: Trace
     followed: Trace
     wrong: Sequence[str]
+    acted: int | None = None
 
     @cached_property
     def places(self) -> dict[Place, list[str]]:
@@ -83,6 +85,33 @@ def stages_of(run: Trace, train: Train) -> Stages:
     first = place_of(differing[0]) if run.case.is_exact else None
     beyond = {name for name in differing if error_ratio(name, run.tensors[name], errors) > ORDERS}
     return Stages(run, found, [name for name in differing if place_of(name) == first or name in beyond])
+
+
+def until_other_actions(stages: Stages, reference: Named) -> Stages:
+    """Leave out what comes after an agent's actions that are not those of ``reference``, but for updates.
+
+    They lead to other states than those that the run was given or has seen; an update follows from gradients alone. Of
+    the step in which they begin, what leads to them is left if the first mistake is there.
+    """
+    both, names = (stages.run.tensors, stages.followed.tensors), [*stages.followed.tensors]
+    actions = [name for name in names if "actions" in name.split("/") and name in stages.run.tensors]
+    other = [name for name in actions if not all(same_bits(each[name], reference[name]) for each in both)]
+    if not other:
+        return stages
+    step = place_of(other[0])[0]
+    last = [name for name in other if place_of(name)[0] == step][-1]
+    if place_of(stages.wrong[0])[0] == step:
+        kept = set(names[: names.index(last) + 1])
+    else:
+        kept = {name for name in names if place_of(name)[0] < step}
+    kept |= {name for name in names if place_of(name)[1] == "parameter"}
+    if stages.wrong[0] not in kept:
+        return stages
+    run, followed = (
+        Trace(each.case, {name: tensor for name, tensor in each.tensors.items() if name in kept})
+        for each in (stages.run, stages.followed)
+    )
+    return Stages(run, followed, [name for name in stages.wrong if name in kept], step)
 
 
 # What a mistake makes of a tensor of the stage; None if it says nothing about that tensor.

@@ -20,7 +20,7 @@ from reference.conform.suite import CATALOGUE
 from reference.conform.twin import prepared
 from reference.explain import explain as explain_module
 from reference.explain.causes import causes
-from reference.explain.explain import explain
+from reference.explain.explain import Explanation, explain
 from reference.explain.other_twins import other_twins
 from reference.explain.stages import Cause, Failed, Stages, follow
 from reference.trace.names import in_causal_order, place_of, structure
@@ -29,14 +29,41 @@ from reference.trace.trace import Named
 from tests.support.numpy_programs import Mistake, answer, numpy_mistakes
 
 
+def explained(mistake: Mistake, folder: Path) -> Explanation:
+    twin = prepared(mistake.case).twin
+    answered = answer(mistake.change, mistake.case, folder)
+    return explain({**twin.tensors, **{name: torch.from_numpy(array) for name, array in answered.items()}}, twin)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("mistake", [*numpy_mistakes()], ids=lambda each: each.change.name)
 def test_the_stage_of_a_mistake_is_named_and_its_cause(mistake: Mistake, tmp_path: Path) -> None:
-    twin = prepared(mistake.case).twin
-    answered = answer(mistake.change, mistake.case, tmp_path)
-    found = explain({**twin.tensors, **{name: torch.from_numpy(array) for name, array in answered.items()}}, twin)
+    found = explained(mistake, tmp_path)
     assert found.place == mistake.place, found
     assert found.cause == (mistake.cause or "unexplained"), found
+
+
+@pytest.mark.parametrize("name", ["plain-descent", "adam-without-correction"])
+def test_of_a_wrong_update_nothing_is_said_of_an_agents_later_steps(name: str, tmp_path: Path) -> None:
+    """The losses and gradients there are right at the answer's own parameters, of the states that it was given."""
+    (mistake,) = (each for each in numpy_mistakes() if each.change.name == name)
+    told = str(explained(mistake, tmp_path))
+    assert "updated parameters fail in every step that is compared." in told
+    assert "In step 0001 actions are not the reference's." in told
+    assert [kind for kind in ("log-probabilities", "losses", "gradients") if f"\n{kind} " in told] == []
+
+
+def test_of_wrong_actions_no_later_stage_is_told(tmp_path: Path) -> None:
+    (mistake,) = (each for each in numpy_mistakes() if each.change.name == "likeliest-action")
+    _, place, first, *others = explained(mistake, tmp_path).lines
+    assert place.startswith("The first stage that fails: actions of step 0000. 2 of 2 tensors")
+    assert first.startswith("0000/actions/observer1: 1 of 9 numbers differ, by 1 at most; the first is")
+    assert others == [
+        "At your own numbers updated parameters are right in every step that is compared.",
+        "In step 0000 actions are not the reference's. They lead to other states: after them only updates are "
+        "compared.",
+        "No general mistake gives these numbers.",
+    ]
 
 
 PASSES = "dist_autograd-001"
