@@ -98,10 +98,11 @@ def filled(folder: Path) -> Iterator[None]:
         check_room(folder)
         yield
     except Exception:  # after an interrupt a user may look at what there is
-        for each in folder.iterdir():
-            shutil.rmtree(each) if each.is_dir() else each.unlink()
-        for each in made:
-            each.rmdir()
+        with suppress(OSError):  # which would hide the error, for instance of files of another user
+            for each in folder.iterdir():
+                shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
+            for each in made:
+                each.rmdir()
         raise
 
 

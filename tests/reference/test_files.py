@@ -47,6 +47,7 @@ def half_written(path: Path) -> None:
 
 def half_filled(folder: Path) -> None:
     (folder / "cases").mkdir()
+    (folder / "link").symlink_to(folder.parent)
     half_written(folder / "cases" / "a")
 
 
