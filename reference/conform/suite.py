@@ -205,7 +205,7 @@ def open_suite(folder: Path) -> Suite:
 
 
 def _case(folder: Path, commitments: dict[str, str] | None) -> SuiteCase:
-    described = _object(folder / "case.json", _CASE)
+    described = _object(folder / "case.json", _CASE, optional=[])  # of a suite from before there were any
     if why := changed_case(folder.name, digests_of(described, commitments)):
         raise SuiteBroken(f"{folder}: {why}")
     if described["id"] != folder.name:
@@ -248,8 +248,8 @@ def _content(path: Path) -> bytes:
         raise SuiteBroken(str(error)) from error
 
 
-def _object(path: Path, forms: Mapping[str, Form] | None = None) -> dict[str, Any]:
+def _object(path: Path, forms: Mapping[str, Form] | None = None, **absent: Any) -> dict[str, Any]:
     try:
-        return read_object(path, forms, LONGEST)
+        return read_object(path, forms, LONGEST, **absent)
     except Unusable as error:
         raise SuiteBroken(str(error)) from error

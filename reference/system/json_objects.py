@@ -41,10 +41,15 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-def read_object(path: Path, forms: Mapping[str, Form] | None = None, longest: int = LONGEST) -> dict[str, Any]:
-    """Read a file that holds an object, with ``forms`` one of exactly these fields. Raises Unusable."""
+def read_object(
+    path: Path, forms: Mapping[str, Form] | None = None, longest: int = LONGEST, **absent: Any
+) -> dict[str, Any]:
+    """Read a file that holds an object, with ``forms`` one of exactly these fields. Raises Unusable.
+
+    ``absent``: the values of fields that the file may leave out.
+    """
     try:
-        values = json_object(content_of(path, longest), "its content")
+        values = absent | json_object(content_of(path, longest), "its content")
         if forms is not None:
             check_all(values, forms)
     except NoObject as error:

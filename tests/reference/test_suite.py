@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 
 import pytest
 
 import reference
-from reference.conform.suite import CATALOGUE, PERMANENT, Entry, Suite, changed_case, chosen
+from reference.conform.export import export
+from reference.conform.suite import CATALOGUE, PERMANENT, Entry, Suite, changed_case, chosen, open_suite
 from reference.verify.verify import case_of
 
 
@@ -57,3 +59,14 @@ def test_a_case_is_told_from_the_one_that_its_id_has_always_meant() -> None:
     assert changed_case("pipeline-001", [numbers, described]).startswith("its commitments are missing")
     assert changed_case("pipeline-002", [*PERMANENT["pipeline-002"], "0"]).endswith("or it must have none")
     assert changed_case("pipeline-900", [numbers, described]) == "this version has no such case"
+
+
+def test_a_suite_from_before_there_were_optional_tensors_is_one(tmp_path: Path) -> None:
+    name = "rref_dataflow-001"
+    export(tmp_path, chosen("core", name))
+    described, index = (json.loads((tmp_path / each).read_text()) for each in (f"cases/{name}/case.json", "suite.json"))
+    del described["optional"]
+    (tmp_path / "cases" / name / "case.json").write_text(json.dumps(described))
+    index["files"][f"cases/{name}/case.json"] = digest(json.dumps(described).encode())
+    (tmp_path / "suite.json").write_text(json.dumps(index))
+    assert open_suite(tmp_path).cases[name].optional == {}
