@@ -1,6 +1,6 @@
 """``python -m faults``: run a program under a plan, sweep it, judge a stored run.
 
-Exit status 0: pass; 1: fail; 2: bad input; 3: unknown; 130: interrupted.
+Exit status 0: pass; 1: fail; 2: bad input, or an output that cannot be written; 3: unknown; 130: interrupted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ _USAGE = """usage: python -m faults COMMAND
 PLAN is a text or a file with at least one fault (docs/plans.md). `--healthy` in its place: a run without faults.
 `COMMAND NAME --help` lists the options for a tutorial, `COMMAND --help --script` those for your own program.
 Write options in full, each at most once, and before `--script`.
-Exit status 0: pass; 1: fail; 2: bad input, or a failure without faults; 3: unknown; 130: interrupted."""
+Exit status 0: pass; 1: fail; 2: bad input, a failure without faults, or an output
+that cannot be written; 3: unknown; 130: interrupted."""
 
 
 _REFUSED = (

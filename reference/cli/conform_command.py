@@ -40,7 +40,7 @@ usage: python -m reference conform export DIR [--archive] [--suite core|full] [-
   judge   judge the results of an earlier run
 
 Without --expect FILE every case is expected to pass. Exit status 0: all as expected; 1: something unexpected; 2: bad
-input; 3: the suite is broken or cannot be judged here."""
+input, or an output that cannot be written; 3: the suite is broken or cannot be judged here."""
 
 
 def conform(arguments: Sequence[str]) -> int:

@@ -1,6 +1,7 @@
 """The command line: ``list``, ``run``, ``verify``, ``compare``, ``conform``.
 
-Exit status 0: success; 1: a run failed or differs from its twin; 2: bad input; 3: `unknown`; 130: interrupted.
+Exit status 0: success; 1: a run failed or differs from its twin; 2: bad input, or an output that cannot be written;
+3: `unknown`; 130: interrupted.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ usage: python -m reference list | run NAME [options] | verify [NAME ...] | compa
   compare explain the first difference of two traces that `run --save` has written, or show that of two answers
   conform write a suite of cases for other implementations, run one on it and judge its results
 
-Exit status 0: success; 1: a run failed or differs from its twin; 2: bad input, and no process was started;
-3: unknown; 130: interrupted."""
+Exit status 0: success; 1: a run failed or differs from its twin; 2: bad input, and no process was started,
+or an output that cannot be written; 3: unknown; 130: interrupted."""
 
 
 def modules_of(arguments: Sequence[str]) -> list[str]:

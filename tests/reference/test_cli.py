@@ -255,8 +255,8 @@ def test_help_names_every_command(arguments: list[str], capsys: pytest.CaptureFi
     captured = capsys.readouterr()
     commands = [line.split()[0] for line in captured.out.splitlines() if line.startswith("  ")]
     assert commands == ["list", "run", "verify", "compare", "conform"]
-    said = "Exit status 0: success; 1: a run failed or differs from its twin; 2: bad input, and no process was started;"
-    assert f"{said}\n3: unknown; 130: interrupted." in captured.out
+    said = "Exit status 0: success; 1: a run failed or differs from its twin; 2: bad input, and no process was started,"
+    assert f"{said}\nor an output that cannot be written; 3: unknown; 130: interrupted." in captured.out
     assert captured.err == ""
 
 
