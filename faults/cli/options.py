@@ -15,7 +15,7 @@ from typing import Any
 from faults.plan.places import shown
 from faults.plan.plan import Plan, PlanError
 from faults.script.results import Results
-from reference.cli.options import BadInput, Parser
+from reference.cli.options import BadInput, Parser, seconds
 from reference.system.files import LONGEST, content_of
 
 # Where the commands are, so that only the one asked for is imported.
@@ -23,18 +23,11 @@ COMMANDS = {name: f"faults.cli.{name}_command" for name in ("list", "run", "swee
 # The commands that run something: a tutorial, or after ``--script`` a program of the user's own.
 WITH_TARGETS = ("list", "run", "sweep", "shrink")
 
-# The longest time that an option accepts (seconds).
-_LONGEST = 1e6
-
 Option = tuple[str, dict[str, Any]]
 
 
-def seconds(text: str) -> float:
-    """Convert an option that is a time (argparse type)."""
-    with suppress(ValueError):
-        if 0 < float(text) <= _LONGEST:  # false for NaN
-            return float(text)
-    raise argparse.ArgumentTypeError(f"wanted seconds, above 0 and at most {_LONGEST:.0f}, got {text!r}")
+def _time(name: str, about: str) -> Option:
+    return name, {"type": seconds, "metavar": "X", "help": about}
 
 
 def folder(text: str) -> str:
@@ -76,14 +69,7 @@ EXPECT: Option = (
         "neither wrong nor needless",
     },
 )
-DEADLINE: Option = (
-    "--deadline",
-    {
-        "type": seconds,
-        "metavar": "X",
-        "help": "seconds until a role that still runs is killed (default: computed from --timeout)",
-    },
-)
+DEADLINE = _time("--deadline", "seconds until a role that still runs is killed (default: computed from --timeout)")
 
 
 def parser_of(command: str, about: str, *options: Option) -> Parser:
@@ -142,36 +128,20 @@ def _exists(path: str) -> bool:
     return False
 
 
-DEADLINE_OF_COMMAND: Option = (
+DEADLINE_OF_COMMAND = _time(
     "--deadline",
-    {
-        "type": seconds,
-        "metavar": "X",
-        "help": "seconds until the command is killed (default: 300, or more where the bound is later)",
-    },
+    "seconds until the command is killed (default: 300, or more where the bound is later)",
 )
-DEADLINE_OF_SWEEP: Option = (
+DEADLINE_OF_SWEEP = _time(
     "--deadline",
-    {
-        "type": seconds,
-        "metavar": "X",
-        "help": "seconds until a run's command is killed (default: ten times those of the healthy run, at least 60, or "
-        "more where the bound is later)",
-    },
+    "seconds until a run's command is killed (default: ten times those of the healthy run, at least 60, or more "
+    "where the bound is later)",
 )
-BOUND: Option = (
+BOUND = _time(
     "--bound",
-    {
-        "type": seconds,
-        "metavar": "X",
-        "help": "seconds from the last fault to the end of a program that fails (default: computed from its own "
-        "timeouts)",
-    },
+    "seconds from the last fault to the end of a program that fails (default: computed from its own timeouts)",
 )
-BUDGET: Option = (
-    "--budget",
-    {"type": seconds, "metavar": "X", "help": "seconds after which no run begins (default: no limit)"},
-)
+BUDGET = _time("--budget", "seconds after which no run begins (default: no limit)")
 
 SCRIPT = "--script"
 

@@ -31,15 +31,7 @@ from faults.run.sweep import Runner
 from reference.cli.options import BadInput
 from reference.system.text import one_line, printable
 
-OF_SHRINKS: tuple[Option, ...] = (
-    PLAN,
-    BUDGET,
-    DIR,
-    LEAKS,
-    EXPECT,
-    *REPORTS,
-)
-
+OF_SHRINKS: tuple[Option, ...] = (PLAN, BUDGET, DIR, LEAKS, EXPECT, *REPORTS)
 
 _ABOUT = (
     "Run a tutorial under a plan that makes it fail, then under smaller plans, as long as it fails in the same way, "

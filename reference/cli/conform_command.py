@@ -6,13 +6,12 @@ for bad input; 3 if the suite is broken, or this machine cannot judge it.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from reference.cli.options import BadInput, Parser, check_writable, whole_number
+from reference.cli.options import BadInput, Parser, check_writable, seconds, whole_number
 from reference.conform.expected_verdicts import (
     BadExpectations,
     Expectation,
@@ -27,7 +26,7 @@ from reference.conform.report import FORMATS, Report
 from reference.conform.run_suite import Settings, run_suite
 from reference.conform.suite import CATALOGUE, SUITE, NoMatch, Suite, SuiteBroken, chosen, matching, open_suite
 from reference.system.files import whole
-from reference.system.text import one_line, shown
+from reference.system.text import one_line
 
 BROKEN = 3
 _USAGE = """\
@@ -91,7 +90,7 @@ def _run(arguments: Sequence[str]) -> int:
     parser.add_argument("--out", required=True, metavar="OUT", help="a new folder for the results")
     _add_cases(parser)
     parser.add_argument("--repeat", type=whole_number, default=1, metavar="N", help="runs of each case (default: 1)")
-    parser.add_argument("--timeout", type=_seconds, default=300.0, metavar="S", help="seconds per run (default: 300)")
+    parser.add_argument("--timeout", type=seconds, default=300.0, metavar="S", help="seconds per run (default: 300)")
     parser.add_argument(
         "-j", "--jobs", type=whole_number, default=1, metavar="N", help="cases that run at once (default: 1)"
     )
@@ -179,13 +178,3 @@ def _report(suite: Suite, judged: Sequence[Judged], expected: list[Expectation],
         with whole(options.expect) as scratch:
             scratch.write_text(as_toml(expected), encoding="utf-8")
     return 0 if compared.holds else 1
-
-
-def _seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < 1e6:
-        raise argparse.ArgumentTypeError(f"got {shown(text)}, wanted seconds, more than 0 and less than 1000000")
-    return number

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,6 +15,9 @@ from reference.outcome import Outcome, Overdue, Raised, end_of
 from reference.system.files import check_room, place_of
 from reference.system.text import OneLine, is_file_name, shown
 from reference.trace.case import Case, listed
+
+# The longest time that an option accepts (seconds).
+_LONGEST = 1e6
 
 
 def report_failure(name: str, failed: Mapping[str, Outcome], logs: Mapping[str, str]) -> None:
@@ -82,6 +86,14 @@ def whole_number(text: str) -> int:
     if not (text.isascii() and text.isdecimal()) or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number, at least 1, got {shown(text)}")
     return int(text)
+
+
+def seconds(text: str) -> float:
+    """Parse an option that is a time."""
+    with suppress(ValueError):
+        if 0 < float(text) <= _LONGEST:  # false for NaN
+            return float(text)
+    raise argparse.ArgumentTypeError(f"wanted seconds, above 0 and at most {_LONGEST:.0f}, got {shown(text)}")
 
 
 def known(name: str) -> str:

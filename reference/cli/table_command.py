@@ -159,7 +159,7 @@ GRIDS: dict[str, Callable[[type[Case], Values, Values], TimingGrid | None]] = {
     "pipeline": over_splits,
 }
 
-_PICTURE = "save the table's picture there (default: NAME.png, which is replaced only after asking)"
+_PICTURE = "save the table's picture there (default: NAME.png, which is not replaced)"
 
 # The options of each table, for argparse: name without dashes, to keywords.
 OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
@@ -262,28 +262,13 @@ def grid_of(name: str, given: Values, chosen: Values, picture: str, deadline: fl
     if not drawable(picture):
         raise BadInput(f"cannot draw {picture}, wanted a name that ends with {' or '.join(SUFFIXES)}")
     check_writable(picture)
-    if chosen["picture"] is None:
-        ask_to_replace(picture)
+    if chosen["picture"] is None and Path(picture).exists():
+        raise BadInput(f"{picture} exists and is not replaced, wanted another file by --picture FILE")
     check_deadline(deadline)
     for _, _, case in grid.cells():
         check_device(case)
         prove(case)
     return grid
-
-
-def ask_to_replace(picture: str) -> None:
-    """Ask on the terminal before replacing the picture of an earlier table under its default name.
-
-    Raises:
-        BadInput: the answer is no, or there is no terminal to ask on.
-    """
-    if not Path(picture).exists():
-        return
-    if sys.stdin.isatty() and sys.stderr.isatty():
-        print(f"{picture} exists: replace it? [y/N] ", end="", file=sys.stderr, flush=True)
-        if sys.stdin.readline().strip().lower() in ("y", "yes"):
-            return
-    raise BadInput(f"{picture} exists and is not replaced, wanted another file by --picture FILE")
 
 
 def run_table(name: str, grid: TimingGrid, picture: str, deadline: float) -> int:

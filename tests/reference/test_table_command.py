@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +16,6 @@ from reference.cli.options import BadInput
 from reference.cli.table_command import (
     Clock,
     Times,
-    ask_to_replace,
     compare_batching,
     draw,
     drawable,
@@ -155,36 +153,15 @@ def test_a_finished_table_is_printed_and_drawn(
     assert "<!-- batch_reinforce -->" in (tmp_path / "times.svg").read_text()
 
 
-class Answers(io.StringIO):
-    """A terminal on which these answers are typed."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize("answer", [None, "", "n\n", "no, thanks\n"])
-def test_an_earlier_picture_is_replaced_only_if_the_user_says_so(
-    answer: str | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_an_earlier_picture_is_not_replaced(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """This is asked before anything starts; without a terminal the command is refused at once."""
+    """It is refused before anything starts."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "batch_reinforce.png").write_text("an earlier one")
-    if answer is not None:
-        monkeypatch.setattr("sys.stdin", Answers(answer))
-        monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     said = refused(["--compare-batching"], capsys, monkeypatch)
     assert said.endswith("batch_reinforce.png exists and is not replaced, wanted another file by --picture FILE")
     assert (tmp_path / "batch_reinforce.png").read_text() == "an earlier one"
-
-
-def test_an_earlier_picture_is_replaced_once_the_user_has_agreed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "pipeline.png").touch()
-    monkeypatch.setattr("sys.stdin", Answers("Y\n"))
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    ask_to_replace("pipeline.png")
 
 
 def test_a_run_that_fails_ends_the_table(
