@@ -124,6 +124,11 @@ def test_any_content_is_refused_in_one_line(
     _refused(command, status, Path(file).name, capsys)
 
 
+def _give(file: Path, name: str, value: Any) -> None:
+    """Give a field of an object in a file another value."""
+    file.write_text(json.dumps({**json.loads(file.read_text()), name: value}))
+
+
 def runs(**values: Any) -> dict[str, Any]:
     return {CASE: [{"status": 1, "seconds": 1.0, **values}]}
 
@@ -144,8 +149,7 @@ WRONG_RESULTS: list[tuple[str, Any]] = [
 def test_results_of_other_types_are_refused_in_one_line(
     name: str, value: Any, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    index = json.loads((place / "results" / "run.json").read_text())
-    (place / "results" / "run.json").write_text(json.dumps({**index, name: value}))
+    _give(place / "results" / "run.json", name, value)
     _refused(JUDGE, 2, "results", capsys)
 
 
@@ -161,8 +165,7 @@ WRONG_SUITES: list[tuple[str, Any]] = [
 def test_a_suite_of_other_types_is_refused_in_one_line(
     name: str, value: Any, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    index = json.loads((place / "suite" / "suite.json").read_text())
-    (place / "suite" / "suite.json").write_text(json.dumps({**index, name: value}))
+    _give(place / "suite" / "suite.json", name, value)
     _refused(JUDGE, 3, "suite", capsys)
 
 

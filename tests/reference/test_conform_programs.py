@@ -64,26 +64,29 @@ def test_pipelining_trains_as_the_pipeline_does(
     assert found == {"pipeline-001": "equal", "pipeline-002": "skipped"}
 
 
+def verdicts_of_engine(
+    package: str, suite: Suite, program: Path, cases: str, out: Path, capfd: pytest.CaptureFixture[str]
+) -> dict[str, str]:
+    """Where the engine is not installed, all cases are skipped, which is shown, and then the test is, too."""
+    found = verdicts(suite, [sys.executable, str(program)], cases, out, capfd)
+    if importlib.util.find_spec(package) is None:
+        assert set(found.values()) == {"skipped"}
+        pytest.skip(f"{package} is not installed: all cases were skipped, as they must be")
+    return found
+
+
 @pytest.mark.long
 def test_ray_trains_as_the_parameter_servers_do(
     suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Where Ray is not installed, all cases are skipped, which is shown, too."""
-    program = [sys.executable, str(EXAMPLES / "ray" / "parameter_servers.py")]
-    found = verdicts(suite, program, "*r_server-00[12]", tmp_path / "out", capfd)
-    if importlib.util.find_spec("ray") is None:
-        assert set(found.values()) == {"skipped"}
-        pytest.skip("Ray is not installed: all cases were skipped, as they must be")
+    program = EXAMPLES / "ray" / "parameter_servers.py"
+    found = verdicts_of_engine("ray", suite, program, "*r_server-00[12]", tmp_path / "out", capfd)
     assert found["parameter_server-001"] == found["batch_parameter_server-001"] == "equal"
 
 
 @pytest.mark.long
 def test_jax_trains_as_every_tutorial_does(suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Where JAX is not installed, all cases are skipped, which is shown, too."""
-    found = verdicts(suite, [sys.executable, str(EXAMPLES / "jax")], "*", tmp_path / "out", capfd)
-    if importlib.util.find_spec("jax") is None:
-        assert set(found.values()) == {"skipped"}
-        pytest.skip("JAX is not installed: all cases were skipped, as they must be")
+    found = verdicts_of_engine("jax", suite, EXAMPLES / "jax", "*", tmp_path / "out", capfd)
     exact = {name for name, case in suite.cases.items() if "EXACT" in case.described["requirements"]}
     assert {found[name] for name in exact} == {"equal"}
     assert set(found.values()) == {"equal", "within bound"}
@@ -93,12 +96,8 @@ def test_jax_trains_as_every_tutorial_does(suite: Suite, tmp_path: Path, capfd: 
 def test_monarch_trains_as_the_servers_and_the_pipeline_do(
     suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Where Monarch is not installed, all cases are skipped, which is shown, too."""
-    program = [sys.executable, str(EXAMPLES / "monarch" / "actors.py")]
-    found = verdicts(suite, program, "*p[ai]*e*-001", tmp_path / "out", capfd)
-    if importlib.util.find_spec("monarch") is None:
-        assert set(found.values()) == {"skipped"}
-        pytest.skip("Monarch is not installed: all cases were skipped, as they must be")
+    program = EXAMPLES / "monarch" / "actors.py"
+    found = verdicts_of_engine("monarch", suite, program, "*p[ai]*e*-001", tmp_path / "out", capfd)
     assert found["parameter_server-001"] == found["batch_parameter_server-001"] == found["pipeline-001"] == "equal"
 
 
