@@ -42,9 +42,13 @@ def write_case(folder: Path, prepared: Prepared) -> None:
 
 
 def _index(folder: Path, entries: Sequence[Entry]) -> dict[str, Any]:
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    digests = {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    found = _files(folder)
+    digests = {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
     return {"suite": SUITE, "protocol": PROTOCOL, "cases": [entry.id for entry in entries], "files": digests}
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def _write_json(path: Path, content: Any) -> None:
@@ -64,7 +68,7 @@ def export_archive(file: Path, entries: Sequence[Entry]) -> str:
         with TemporaryDirectory() as place, tarfile.open(scratch, "w", format=tarfile.USTAR_FORMAT) as archive:
             folder = Path(place) / f"suite-{SUITE}"
             export(folder, entries)
-            for path in sorted(each for each in folder.rglob("*") if each.is_file()):
+            for path in _files(folder):
                 member = tarfile.TarInfo(str(path.relative_to(place)))
                 member.size = path.stat().st_size
                 with path.open("rb") as content:

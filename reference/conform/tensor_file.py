@@ -19,14 +19,12 @@ import numpy as np
 from reference.system.files import content_of, whole
 from reference.system.json_objects import NoObject, json_object, named, text
 from reference.system.text import OneLine, shown
-from reference.trace.names import misnamed
+from reference.trace.names import DIMENSIONS, ELEMENTS, misnamed
 
 Array = np.ndarray[Any, Any]
 # The dtypes that a case can ask for, little-endian.
 DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"}
 _NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
-# The most dimensions and elements of a tensor.
-DIMENSIONS, ELEMENTS = 32, 2**59
 
 
 class Malformed(OneLine, ValueError):

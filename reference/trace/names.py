@@ -1,4 +1,4 @@
-"""Names of a trace's tensors: which texts are names, what a name says, their order of cause, which ones are missing.
+"""Names and limits of a trace's tensors: which texts are names, what a name says, their order of cause, missing ones.
 
 Names are like ``initial/weight``, ``0003/loss/trainer1``, ``0003/gradient/weight``, ``0003/parameter/weight``.
 Steps count from 0000. The last part is the tutorial's own name for the tensor. Imports no torch.
@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 # The longest name in characters.
 LONGEST = 1000
+# The most dimensions and elements of a tensor that every version of numpy and torch supports.
+DIMENSIONS, ELEMENTS = 32, 2**59
 _STEP = re.compile(r"[0-9]{4,18}")
 
 

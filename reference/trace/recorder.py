@@ -12,7 +12,6 @@ import torch
 from torch import nn
 
 from reference.trace.case import Case
-from reference.trace.names import in_causal_order
 from reference.trace.progress import STEP, log_step
 from reference.trace.trace import Named, Trace
 
@@ -49,13 +48,14 @@ class Recorder:
         self.case = case
         self.steps = case.steps if steps is None else steps
         self.tensors: dict[str, torch.Tensor] = {}
+        # What only a twin that follows records, in the order in which it is computed.
+        self.details: dict[str, torch.Tensor] = {}
         self.followed = _followed.get()
         self._put_and_follow("initial", parameters_of(initial))
 
     def put(self, prefix: str, named: Named) -> None:
         """Record copies of the tensors in ``named`` under ``prefix``."""
-        for name, tensor in named.items():
-            self.tensors[f"{prefix}/{name}"] = tensor.detach().to("cpu", copy=True).contiguous()
+        self.tensors.update(_copies(prefix, named))
 
     def _put_and_follow(self, prefix: str, named: Named) -> None:
         """Record the tensors, and give them the values of the trace that is followed."""
@@ -77,7 +77,7 @@ class Recorder:
     def detail(self, step: int, kind: str, named: Callable[[], Named]) -> None:
         """Record, in a twin that follows, what no run has to record: it tells where a mistake is."""
         if self.followed is not None:
-            self.put(f"{step:04d}/{kind}", named())
+            self.details.update(_copies(f"{step:04d}/{kind}", named()))
 
     @contextmanager
     def outputs(self, step: int, role: str, model: nn.Module) -> Iterator[None]:
@@ -104,7 +104,7 @@ class Recorder:
                 hook.remove()
         for name, each in found.items():
             if len({tensor.shape for tensor in each}) == 1:
-                self.put(prefix, {name: torch.stack(each) if len(each) > 1 else each[0]})
+                self.details.update(_copies(prefix, {name: torch.stack(each) if len(each) > 1 else each[0]}))
 
     def before_update(self, step: int, model: Model, gradients: Named | None = None) -> None:
         """Tell, in a twin, that the optimizer is about to use the gradients, which default to those in ``.grad``."""
@@ -131,8 +131,8 @@ class Recorder:
             log_step(step + 1, self.steps, sum(loss.item() for loss in losses.values()) / len(losses))
 
     def trace(self) -> Trace:
-        """Return the trace so far, with tensors in the order of their causes."""
-        return Trace(self.case, {name: self.tensors[name] for name in in_causal_order(self.tensors)})
+        """Return the trace so far, with tensors in the order of their names; then the details."""
+        return Trace(self.case, {**dict(sorted(self.tensors.items())), **self.details})
 
 
 def parameters_of(model: Model) -> Named:
@@ -143,6 +143,10 @@ def parameters_of(model: Model) -> Named:
 def gradients_of(parameters: Named) -> Named:
     """The ``.grad`` of each parameter that has one."""
     return {name: parameter.grad for name, parameter in parameters.items() if parameter.grad is not None}
+
+
+def _copies(prefix: str, named: Named) -> Named:
+    return {f"{prefix}/{name}": tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in named.items()}
 
 
 def _tensors_of(name: str, output: Any) -> Named:

@@ -21,7 +21,7 @@ from reference import TUTORIALS, load
 from reference.system.files import whole
 from reference.system.text import OneLine, is_file_name, one_line, shown
 from reference.trace.case import Case
-from reference.trace.names import misnamed, step_of
+from reference.trace.names import DIMENSIONS, ELEMENTS, misnamed, step_of
 
 # The dtypes that `ulp` compares and that every computation of a bound supports.
 REAL = (
@@ -29,8 +29,6 @@ REAL = (
     *(torch.int64, torch.int32, torch.int16, torch.int8),
     *(torch.uint64, torch.uint32, torch.uint16, torch.uint8, torch.bool),
 )
-# The most dimensions and elements that every version of numpy and torch supports.
-DIMENSIONS, ELEMENTS = 32, 2**59
 
 
 def unreadable(tensor: torch.Tensor) -> str | None:

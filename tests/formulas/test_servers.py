@@ -60,7 +60,7 @@ def assert_formula(case: Case) -> Mapping[str, torch.Tensor]:
     given = events(case)
     got: Mapping[str, torch.Tensor] = load(case.tutorial()).train_locally(case, Trace(case, given)).tensors
     wanted = import_module(f"tests.formulas.{case.tutorial()}").trace(case, given)
-    assert sorted(got) == sorted(wanted)
+    assert list(got) == sorted(wanted)
     for name, tensor in got.items():
         assert tensor.dtype == wanted[name].dtype, name
         assert tensor.shape == wanted[name].shape, name

@@ -12,7 +12,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from reference.conform.tensor_file import DIMENSIONS, DTYPES, Malformed, read, write
+from reference.conform.tensor_file import DTYPES, Malformed, read, write
+from reference.trace.names import DIMENSIONS
 
 LONGEST = 2**20
 

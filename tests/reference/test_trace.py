@@ -18,8 +18,8 @@ from reference.parameter_server import Case as ServerCase
 from reference.rpc_basics import Case as BasicsCase
 from reference.trace import Case, CaseError, Comparison, Trace, TraceError, check_comparable, compare
 from reference.trace.case import number_field
-from reference.trace.names import misnamed
-from reference.trace.trace import DIMENSIONS, ELEMENTS, unreadable
+from reference.trace.names import DIMENSIONS, ELEMENTS, misnamed
+from reference.trace.trace import unreadable
 from tests.support.disk import files_of
 
 INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
