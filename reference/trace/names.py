@@ -105,8 +105,9 @@ def structure(yours: Collection[str], reference: Collection[str]) -> list[str]:
 
 def counted_from_one(yours: Collection[str], reference: Collection[str]) -> str:
     """The line for a trace whose every step has the number of the next one; empty if it is no such trace."""
-    steps = sorted({place_of(name)[0] for name in reference} - {-1})
-    if not steps or {_renumbered(name, -1) for name in yours} != set(reference):
+    mine, wanted = ({name for name in each if place_of(name)[1] not in DETAILS} for each in (yours, reference))
+    steps = sorted({place_of(name)[0] for name in wanted} - {-1})
+    if not steps or {_renumbered(name, -1) for name in mine} != wanted:
         return ""
     return f"yours lacks step {steps[0]:04d} and has a step {steps[-1] + 1:04d}: counted from 1?"
 

@@ -70,7 +70,8 @@ def test_optional_tensors_do_not_decide_a_verdict(suite: Suite, name: str, chang
 def test_an_optional_tensor_tells_where_a_mistake_is(suite: Suite, name: str, tmp_path: Path) -> None:
     case, prepared_case = suite.cases[name], prepared(name)
     loss = "0001/loss/trainer1"
-    wrong = {each: array + 1 for each, array in {**prepared_case.outputs, **prepared_case.optional}.items()}
+    every = prepared_case.outputs | prepared_case.optional
+    wrong = {each: array + array.dtype.type(1) for each, array in every.items()}
     kept = {each: array for each, array in prepared_case.outputs.items() if each != loss}
     write(tmp_path / "trace.safetensors", {**kept, loss: wrong[loss], OPTIONAL: wrong[OPTIONAL]})
     verdict, _, details = judge_answer(case, read_answer(case, tmp_path), suite.commitments.get(name))

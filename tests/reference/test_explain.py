@@ -288,7 +288,8 @@ def test_missing_names_are_one_line_per_reason() -> None:
     wanted = [f"{step:04d}/{kind}/{name}" for step in range(3) for kind in ("gradient", "loss") for name in "ab"]
     assert structure(wanted, wanted) == []
     later = [f"{int(name[:4]) + 1:04d}{name[4:]}" for name in wanted]
-    assert structure(later, wanted) == ["yours lacks step 0000 and has a step 0003: counted from 1?"]
+    for each in (later, [*later, "0001/output/ps/fc"]):
+        assert structure(each, wanted) == ["yours lacks step 0000 and has a step 0003: counted from 1?"]
     without = [name for name in wanted if "gradient" not in name]
     assert structure(without, wanted) == ["yours lacks gradient/* in every step, 6 tensors"]
     assert structure(wanted[1:], wanted) == ["yours lacks 0000/gradient/a"]

@@ -74,7 +74,7 @@ def test_another_set_of_inputs_judges_nothing(change: dict[str, Array], suite: S
 def test_what_was_given_is_not_counted(fields: dict[str, object], told: str, tmp_path: Path) -> None:
     """Four steps have a loss, two gradients and two parameters each."""
     reference = prepare(Entry("parameter_server-000", {"steps": 4, **fields}))
-    wrong = reference.outputs | {"0000/loss/worker1": reference.outputs["0000/loss/worker1"] + 1}
+    wrong = reference.outputs | {"0000/loss/worker1": reference.outputs["0000/loss/worker1"] + np.float32(1)}
     case = SuiteCase(tmp_path, reference.describe())
     verdict, text, _ = judge_answer(case, Answer(tensors=Tensors(wrong)), None, reference)
     assert f"{verdict}: {text}".startswith(told)
