@@ -15,9 +15,7 @@ from faults.ledger.record import PLAN, RUN, RecordError, read
 from faults.plan import Plan
 from tests.golden import store
 
-pytestmark = pytest.mark.always
-
-# The cuts at every line take minutes, so each test makes those of a part of the runs.
+# The cuts at every line take minutes, so each test makes those of a part of the runs, and CI a share of the tests.
 _PARTS = 8
 _OTHERS = tuple(Plan.parse(each).to_json().encode() for each in ("seed=0", "Crash role=ps at=up@ps"))
 
@@ -47,7 +45,13 @@ def verdict(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("source", sorted(each.name.partition(".")[0] for each in store.FOLDER.glob("*.tar.xz")))
-@pytest.mark.parametrize("part", [None, *(pytest.param(part, marks=pytest.mark.long) for part in range(_PARTS))])
+@pytest.mark.parametrize(
+    "part",
+    [
+        pytest.param(None, marks=pytest.mark.always),
+        *(pytest.param(part, marks=pytest.mark.long) for part in range(_PARTS)),
+    ],
+)
 def test_no_verdict_but_unknown_comes_of_a_record_that_is_not_whole(
     source: str, part: int | None, tmp_path: Path
 ) -> None:
