@@ -34,9 +34,10 @@ ORDERS = 4
 
 
 def follow(run: Trace, train: Train) -> Trace:
-    """Return what the twin computes of each of the run's numbers."""
+    """Return what the twin computes of each of the run's numbers, in the order of cause."""
     with following(run.tensors):
-        return train(run.case, run)
+        found = train(run.case, run)
+    return Trace(found.case, {name: found.tensors[name] for name in in_causal_order(found.tensors)})
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,7 @@ class Stages:
 
     def names(self, place: Place) -> list[str]:
         """All tensors of this place that both sides have."""
-        names = in_causal_order(self.followed.tensors)
-        return [name for name in names if place_of(name) == place and name in self.run.tensors]
+        return [name for name in self.followed.tensors if place_of(name) == place and name in self.run.tensors]
 
     def steps(self, kind: str) -> list[int]:
         return sorted({step for step, each in map(place_of, self.run.tensors) if each == kind})
@@ -73,7 +73,7 @@ class Stages:
 def stages_of(run: Trace, train: Train) -> Stages:
     """Compute each stage of a run again, from the run's own numbers."""
     found = follow(run, train)
-    names = [name for name in in_causal_order(found.tensors) if name in run.tensors]
+    names = [name for name in found.tensors if name in run.tensors]
     differing = [name for name in names if not same_bits(run.tensors[name], found.tensors[name])]
     if not differing or not hasattr(run.case, "dtype"):
         return Stages(run, found, differing)
@@ -94,7 +94,7 @@ def until_other_actions(stages: Stages, reference: Named) -> Stages:
     They lead to other states than those that the run was given or has seen; an update follows from gradients alone. Of
     the step in which they begin, what leads to them is left if the first mistake is there.
     """
-    both, names = (stages.run.tensors, stages.followed.tensors), in_causal_order(stages.followed.tensors)
+    both, names = (stages.run.tensors, stages.followed.tensors), [*stages.followed.tensors]
     actions = [name for name in names if "actions" in name.split("/") and name in stages.run.tensors]
     other = [name for name in actions if not all(same_bits(each[name], reference[name]) for each in both)]
     if not other:
