@@ -41,8 +41,9 @@ def launch(
 
     Args:
         roles: name to function, called without arguments once RPC is up; ranks follow this order.
-        deadline: seconds, for the whole world. A role that has not ended by then writes its stacks, is killed and is
-            `Overdue`. This holds for idle roles, too, so the deadline limits how long they can be used.
+        deadline: seconds, for the whole world, from the moment at which its first process begins. A role that has not
+            ended by then writes its stacks, is killed and is `Overdue`. This holds for idle roles, too, so the deadline
+            limits how long they can be used.
         before: called with the role's name in each process before RPC starts.
         backend: a registered RPC backend's name; TENSORPIPE by default.
         options: keyword arguments of that backend's options, over the roles' own and `rpc_agent.LOCAL_OPTIONS`.
@@ -71,7 +72,7 @@ def launch(
     sent = _pickled_functions(roles)
     prologue = None if before is None else pickled("before", before)
     chosen = {name: chosen_options(roles, name, backend, options) for name in names}
-    place, begun = prepare_folder(folder, names), time.monotonic()
+    place, begun = prepare_folder(folder, names), 0.0
     config = partial(RoleConfig, world_size=len(names), folder=place, launcher=os.getpid())
     config = partial(config, before=prologue, backend=backend, threads=threads, progress=on_progress is not None)
     handles: dict[str, RoleHandle] = {}
@@ -80,6 +81,7 @@ def launch(
         for rank, name in enumerate(names):
             own = config(name=name, rank=rank, function=sent.get(name), options=chosen[name], network=paths)
             handles[name] = start(own)
+            begun = begun or time.monotonic()  # not before, because the process server may have had to start
             handles[name].due = begun + deadline
         how = {"keep": folder is not None, "idle": not sent, "isolated": bool(paths)}
         return World(handles, place, **how, on_progress=on_progress, grace=grace)
