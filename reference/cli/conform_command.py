@@ -22,7 +22,7 @@ from reference.conform.expected_verdicts import (
 )
 from reference.conform.judge import Judged, NoResults, judge_suite
 from reference.conform.process import NotStarted
-from reference.conform.report import FORMATS, Report
+from reference.conform.report import FORMATS, Report, as_html
 from reference.conform.run_suite import Settings, run_suite
 from reference.conform.suite import CATALOGUE, SUITE, NoMatch, Suite, SuiteBroken, chosen, matching, open_suite
 from reference.system.files import whole
@@ -32,11 +32,11 @@ BROKEN = 3
 _USAGE = """\
 usage: python -m reference conform export DIR [--archive] [--suite core|full] [--cases GLOB]
        python -m reference conform run DIR --out OUT [--cases GLOB] [--repeat N] [--timeout S] [-j N] -- CMD ...
-       python -m reference conform judge DIR OUT [--cases GLOB] [--expect FILE] [--update] [--format FORMAT]
+       python -m reference conform judge DIR OUT... [--cases GLOB] [--expect FILE] [--update] [--format FORMAT]
 
   export  write the suite: per case a description and inputs, no expected values
   run     run `CMD CASE_DIR OUT_DIR` once per case, and judge what it writes: OUT_DIR/trace.safetensors
-  judge   judge the results of an earlier run
+  judge   judge the results of an earlier run; of several (OUT OUT ...) with --format html, side by side
 
 Without --expect FILE every case is expected to pass. Exit status 0: all as expected; 1: something unexpected; 2: bad
 input, or an output that cannot be written; 3: the suite is broken or cannot be judged here."""
@@ -123,13 +123,24 @@ def _tell(case: str) -> None:
 def _judge(arguments: Sequence[str]) -> int:
     parser = Parser(prog="python -m reference conform judge", description="Judge the results of `conform run`.")
     parser.add_argument("folder", metavar="DIR", help="the suite")
-    parser.add_argument("out", metavar="OUT", help="the folder of the results")
+    parser.add_argument("out", nargs="+", metavar="OUT", help="the folder of the results; several with --format html")
     _add_cases(parser)
     _add_options_of_judging(parser)
     options = parser.parse_args(arguments)
     expected = _expectations(options)
     suite = _open(options.folder)
-    return _report(suite, judge_suite(suite, Path(options.out), options.cases), expected, options)
+    if len(options.out) > 1:
+        return _side_by_side(suite, options)
+    return _report(suite, judge_suite(suite, Path(options.out[0]), options.cases), expected, options)
+
+
+def _side_by_side(suite: Suite, options: Any) -> int:
+    """Print a page of several implementations, and return the exit status."""
+    if options.format != "html" or options.expect is not None or len({*options.out}) != len(options.out):
+        raise BadInput("several results make one page: wanted --format html, each folder once, and no --expect")
+    reports = {out: _compared(suite, judge_suite(suite, Path(out), options.cases), []) for out in options.out}
+    print(as_html(reports), end="")
+    return 0 if all(report.compared.holds for report in reports.values()) else 1
 
 
 def _add_cases(parser: Parser) -> None:
@@ -163,14 +174,20 @@ def _open(folder: str) -> Suite:
     return open_suite(Path(folder))
 
 
+_KNOWN = [entry.id for entry in CATALOGUE]
+
+
+def _compared(suite: Suite, judged: Sequence[Judged], expected: list[Expectation]) -> Report:
+    requirements = {name: case.described["requirements"] for name, case in suite.cases.items()}
+    return Report(suite.version, judged, compare_expectations(judged, expected, _KNOWN), requirements)
+
+
 def _report(suite: Suite, judged: Sequence[Judged], expected: list[Expectation], options: Any) -> int:
     """Write the judgements in the chosen format, and return the exit status."""
-    known = [entry.id for entry in CATALOGUE]
     if options.update:
-        expected = updated(judged, expected, known)
-    compared = compare_expectations(judged, expected, known)
-    requirements = {name: case.described["requirements"] for name, case in suite.cases.items()}
-    report = Report(suite.version, judged, compared, requirements)
+        expected = updated(judged, expected, _KNOWN)
+    report = _compared(suite, judged, expected)
+    compared = report.compared
     print(FORMATS[options.format](report), end="")
     for line in (*compared.unexpected, *(f"{options.expect}: {line}" for line in compared.stale)):
         print(one_line(f"unexpected: {line}"), file=sys.stderr)

@@ -116,32 +116,45 @@ def _stale_element(line: str) -> str:
     return f'<testcase classname="expectations" name={name} time="0.000">{failure}</testcase>'
 
 
-def as_html(report: Report) -> str:
-    """One page without references to others."""
-    rows = [_row(report, each) for each in report.judged]
-    stale = "".join(f"<p class=bad>stale expectation: {escape(one_line(line))}</p>" for line in report.compared.stale)
-    style = (
-        "td,th{vertical-align:top;text-align:left;padding:2px 8px}.right{color:#070}.bad{color:#a00}.known{color:#666}"
+_STYLE = """:root{color-scheme:light dark} body{font:15px/1.5 system-ui,sans-serif;margin:1em}
+td,th{vertical-align:top;text-align:left;padding:2px 12px 2px 0;border-bottom:1px solid #8886}
+.right{color:light-dark(#11703a,#59c98b)}.bad{color:light-dark(#b3261e,#ff8a80)}.known{color:light-dark(#5c6370,#a2a9b4)}
+summary{cursor:pointer} table{border-collapse:collapse} div{overflow-wrap:anywhere}"""
+
+
+def as_html(reports: Mapping[str, Report]) -> str:
+    """One page without references to others: a row for each case, a column for each implementation, by its name. The
+    verdicts open: they tell what was expected, the requirements, and why."""
+    shown = {name: {each.id: _cell(report, each) for each in report.judged} for name, report in reports.items()}
+    titles = "".join(f"<th scope=col>{escape(one_line(name))}" for name in reports)
+    rows = "".join(
+        f"<tr><th scope=row>{escape(case)}{''.join(f'<td>{cells.get(case, str())}' for cells in shown.values())}</tr>"
+        for case in dict.fromkeys(case for cells in shown.values() for case in cells)
     )
-    head = f"<!doctype html><meta charset=utf-8><title>Conformance</title><style>{style}</style>"
-    titles = "".join(f"<th>{each}</th>" for each in ("case", "verdict", "expected", "requirements", "why"))
-    body = f"<p>Suite {escape(one_line(report.suite))}. {escape(summary(report))}</p>{stale}"
-    return f"{head}<h1>Conformance</h1>{body}<table><tr>{titles}</tr>{''.join(rows)}</table>\n"
+    head = f"<!doctype html><html lang=en><meta charset=utf-8><title>Conformance</title><style>{_STYLE}</style>"
+    told = "".join(map(_told, reports, reports.values()))
+    return f"{head}<h1>Conformance</h1>{told}<table><tr><th>case{titles}</tr>{rows}</table>\n"
 
 
-def _row(report: Report, judged: Judged) -> str:
+def _told(name: str, report: Report) -> str:
+    """The counts of one implementation, and the entries of its expectations that are stale."""
+    head = f"{name}: suite {report.suite}, {summary(report)}"
+    lines = [f"<p class=bad>stale expectation: {escape(one_line(line))}</p>" for line in report.compared.stale]
+    return f"<p>{escape(one_line(head))}</p>{''.join(lines)}"
+
+
+def _cell(report: Report, judged: Judged) -> str:
     expected = report.expected(judged)
     color = "bad" if not expected.holds else "right" if judged.verdict in RIGHT else "known"
-    details = "".join(f"<div>{escape(one_line(line))}</div>" for line in judged.details)
-    requirements = "".join(f"<div>{name}: {state}</div>" for name, state in report.met(judged).items())
-    cells = f"<td>{escape(judged.id)}</td><td class={color}>{escape(judged.verdict)}</td>"
-    cells += f"<td>{escape(one_line(str(expected).removeprefix('expected ')))}</td><td>{requirements}</td>"
-    return f"<tr>{cells}<td>{escape(one_line(judged.text))}{details}</td></tr>"
+    requirements = [f"{name}: {state}" for name, state in report.met(judged).items()]
+    lines = [judged.text, *judged.details, str(expected), *requirements]
+    inside = "".join(f"<div>{escape(one_line(line))}</div>" for line in lines if line)
+    return f"<details><summary class={color}>{escape(judged.verdict)}</summary>{inside}</details>"
 
 
 FORMATS: dict[str, Callable[[Report], str]] = {
     "text": as_text,
     "json": as_json,
     "junit": as_junit,
-    "html": as_html,
+    "html": lambda report: as_html({"verdict": report}),
 }

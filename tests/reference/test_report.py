@@ -93,11 +93,20 @@ def test_a_failure_in_junit_has_its_verdict_and_all_details() -> None:
 
 
 def test_html_is_a_page_without_references() -> None:
-    text = as_html(report(JUDGED, Expectation("<x>", "differs", "typo")))
+    text = as_html({"<y>": report(JUDGED, Expectation("<x>", "differs", "typo"))})
     assert "<b>" not in text
     assert "<x>" not in text
+    assert "<y>" not in text
     assert "http" not in text
     assert text.count("<tr>") == 4
+
+
+def test_html_shows_implementations_side_by_side() -> None:
+    """Of a case that one of them has not, its cell is empty."""
+    text = as_html({"jax": report(JUDGED), "rust": report(JUDGED[:1])})
+    rows = text.split("<tr>")[2:]
+    assert [row.count("<td>") for row in rows] == [2] * 3
+    assert [row.count("<summary") for row in rows] == [2, 1, 1]
 
 
 @pytest.mark.parametrize("name", FORMATS)
