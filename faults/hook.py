@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import platform
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
+from torch import __version__ as torch_version
 from torch._C._distributed_rpc import _get_current_rpc_agent, _rref_context_get_debug_info
 from torch.distributed.rpc import api
 
@@ -157,11 +159,12 @@ def activate(
 
 
 def _note_up(ledger: Ledger) -> None:
-    """Record the default timeout of calls, from which the bound is computed, and the roles of this world, which all
-    need a ledger."""
+    """Record the default timeout of calls, from which the bound is computed; the roles of this world, which all need a
+    ledger; and the versions."""
     agent: Any = _get_current_rpc_agent()
     names = sorted(info.name for info in agent.get_worker_infos())
-    ledger.write("up", rpc_timeout=default_timeout(), workers=names)
+    versions = {"torch": torch_version, "python": platform.python_version()}
+    ledger.write("up", rpc_timeout=default_timeout(), workers=names, **versions)
 
 
 def deactivate() -> None:

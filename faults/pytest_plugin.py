@@ -220,4 +220,8 @@ def pytest_runtest_makereport(
         running.failed = True
         if running.used:
             tell(item, running, report)
+    if report.when == "teardown" and running.page is not None and item.config.pluginmanager.hasplugin("html"):
+        from pytest_html import extras
+
+        report.extras = [*getattr(report, "extras", []), extras.url(str(running.page), "faults")]  # type: ignore[attr-defined]
     return report

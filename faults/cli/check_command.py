@@ -60,15 +60,15 @@ def main(arguments: Sequence[str]) -> int:
     if options.ended is not None:
         record_end(options.dir, options.ended)
     found = record.read(options.dir)
-    with _as_runs_write(found):
+    with as_runs_write(found):
         judgement = judge(found, expected=options.expect_error)
-    status = report(found, judgement)
+    status = report(found, judgement, options.dir)
     write_run(options, found, judgement, options.dir)
     return status
 
 
 @contextmanager
-def _as_runs_write(found: Run) -> Iterator[None]:
+def as_runs_write(found: Run) -> Iterator[None]:
     """Raise RecordError for any error in the block: a file that no run wrote may break a check in any way."""
     try:
         yield
@@ -84,11 +84,12 @@ def _print_plan(options: Any) -> int:
         BadInput: an option is given that only a verdict needs; or nothing fired.
     """
     others = {"--ended": options.ended is not None, "--expect-error": options.expect_error}
-    for name, is_given in {**others, "--json": options.json, "--junit": options.junit}.items():
+    written = {"--json": options.json, "--junit": options.junit, "--html": options.html}
+    for name, is_given in {**others, **written}.items():
         if is_given:
             raise BadInput(f"--as-plan prints no verdict: wanted it without {name}")
     found = record.read(options.dir)
-    with _as_runs_write(found):
+    with as_runs_write(found):
         plan, missing = plan_of_fired(found), list(_missing(found))
     if not plan.faults:
         raise BadInput(f"{options.dir}: no fault fired, so there is no plan of what fired")

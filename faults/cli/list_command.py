@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from rich.table import Table
 
@@ -12,8 +11,9 @@ from faults.cli.reports import console, report, stored
 from faults.cli.targets import target_of
 from faults.ledger.ledger import Timeline
 from faults.ledger.moments_seen import Moments, census, moments_seen
-from faults.plan.kinds import Called
+from faults.plan.kinds import CALLS, Called
 from faults.plan.plan import Fault, Plan, PlanError
+from faults.run.sweep import AT, Cell, Unhurt, every_way
 from reference.system.text import one_line
 
 _ABOUT = (
@@ -29,17 +29,18 @@ def main(arguments: Sequence[str], program: list[str] | None) -> int:
         found, judgement = target.once(Plan(), place)
         passed.append(judgement.passed)
         if judgement.passed is not True:
-            return report(found, judgement)
-        print_calls(found.name, found.timeline)
+            return report(found, judgement, place)
+        print_calls(found.name, found.timeline, target.turn(found))
     return 0
 
 
-def print_calls(name: str, timeline: Timeline) -> None:
-    """Print the table of a healthy run's calls, the plans, and whether steps are announced."""
+def print_calls(name: str, timeline: Timeline, turn: float) -> None:
+    """Print the table of a healthy run's calls, the plans, and whether steps are announced. ``turn``: seconds that a
+    call waits for its turn."""
     sites = census(timeline)
     console().print(_table(name, sites))
     print('plans, of which each makes one run (`run --plan "PLAN" ...`):')
-    for line in (*_of_sites(sites), *_of_moments(moments_seen(timeline))):
+    for line in (*_of_sites(sites, turn), *_of_moments(moments_seen(timeline))):
         print(one_line(f"  {line}"))
     if not timeline.of("step"):
         print("no step is announced: none of the program's log records has extra={'step': N}")
@@ -60,27 +61,25 @@ def _counts(callers: Mapping[str, int]) -> str:
     return ", ".join(f"{role} {count}" for role, count in callers.items())
 
 
-# The kinds that are proposed for a site: the first one that can hit it, such as a gradient, which torch sends itself.
-_PROPOSED: Mapping[str, Mapping[str, Any]] = {"Drop": {}, "Delay": {"seconds": 0.5}}
+# The first variant of each kind of calls, and of each kind of processes.
+_NAMES = [next(iter(kind.named_variants()))[0] for kind in CALLS]
 
 
-def _of_sites(sites: Mapping[str, Called]) -> Iterator[str]:
-    """A plan for each site: the first call of its first caller."""
-    for site, calls in sites.items():
-        at: dict[str, Any] = {"site": site, "role": next(iter(calls.callers)), "nth": 1, "side": "request"}
-        refusals = []
-        for kind, values in _PROPOSED.items():
-            try:
-                yield str(Fault(kind=kind, **at, **values))
-                break
-            except PlanError as error:
-                refusals.append(str(error))
-        else:
-            yield f"none for {site}: {refusals[0]}"
+def _of_sites(sites: Mapping[str, Called], turn: float) -> Iterator[str]:
+    """A plan for each site and each kind that can hit it: the first call of its first caller."""
+    for each in every_way(sites, turn, _NAMES):
+        if isinstance(each, Cell) and each.occurrence == "first":
+            yield str(each.fault)
+        elif isinstance(each, Unhurt) and each.injection == "all":
+            yield f"none for {each.site}: {each.reason}"
 
 
 def _of_moments(moments: Sequence[Moments]) -> Iterator[str]:
-    """A plan for each moment; of moments that differ in their number, for the first."""
+    """A plan for each moment; of moments that differ in their number, for the first. The other kinds, which can hit the
+    same moments, only for the first one."""
+    for cell in every_way({}, 0.0, AT, moments[:1]):
+        if isinstance(cell, Cell) and cell.occurrence == "first" and cell.fault.kind != "Crash":
+            yield str(cell.fault)
     for each in moments:
         try:
             yield str(Fault(kind="Crash", role=each.first.role, at=str(each.first)))

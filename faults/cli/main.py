@@ -33,6 +33,8 @@ _USAGE = """usage: python -m faults COMMAND
                                    make a plan smaller under which your own program fails
   prepare DIR --plan PLAN          prepare a folder for programs that are started with FAULTS_RUN=DIR
   check DIR                        judge a stored run again, or print what fired as a plan (--as-plan)
+  merge FILE...                    put the reports (--json) of a sweep's parts together (--part)
+  report DIR                       write a page of a stored run, which a browser shows
 
 PLAN is a text or a file with at least one fault (docs/plans.md). `--healthy` in its place: a run without faults.
 `COMMAND NAME --help` lists the options for a tutorial, `COMMAND --help --script` those for your own program.

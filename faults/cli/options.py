@@ -19,7 +19,8 @@ from reference.cli.options import BadInput, Parser, seconds
 from reference.system.files import LONGEST, content_of
 
 # Where the commands are, so that only the one asked for is imported.
-COMMANDS = {name: f"faults.cli.{name}_command" for name in ("list", "run", "sweep", "shrink", "prepare", "check")}
+_NAMES = ("list", "run", "sweep", "merge", "shrink", "prepare", "check", "report")
+COMMANDS = {name: f"faults.cli.{name}_command" for name in _NAMES}
 # The commands that run something: a tutorial, or after ``--script`` a program of the user's own.
 WITH_TARGETS = ("list", "run", "sweep", "shrink")
 
@@ -76,7 +77,7 @@ def parser_of(command: str, about: str, *options: Option) -> Parser:
     """Make the parser of one command."""
     parser = Parser(prog=f"python -m faults {command}", description=about)
     for name, how in options:
-        parser.add_argument(name, **how)
+        parser.add_argument(*(["-j"] if name == "--jobs" else []), name, **how)
     return parser
 
 

@@ -14,11 +14,15 @@ from xml.etree import ElementTree
 from rich.console import Console
 
 from faults.cli.options import Option
-from faults.judge.facts import how_all_ended
+from faults.cli.sweep_table import kinds_of, lines_of
+from faults.judge.drawing import drawing, happened, shortened, told
+from faults.judge.facts import Facts
 from faults.judge.rules import Judgement
+from faults.judge.waiting import told_waits
 from faults.ledger import record
 from faults.ledger.record import Run
 from faults.run.sweep import Cell, Result, Swept, all_passed, plan_of
+from faults.script.results import printed
 from reference.cli.options import BadInput, check_writable
 from reference.system import temporary_folders
 from reference.system.files import whole
@@ -27,25 +31,53 @@ from reference.system.text import one_line, printable
 REPORTS: tuple[Option, ...] = (
     ("--json", {"metavar": "FILE", "help": "write the verdicts to a file (docs/faults/report.schema.json)"}),
     ("--junit", {"metavar": "FILE", "help": "write the verdicts to a file, as JUnit's XML"}),
+    ("--html", {"metavar": "FILE", "help": "write a page of what happened, which a browser shows without a network"}),
 )
-FORMAT = "torch-rpc-reference/faults/2"
+FORMAT = "torch-rpc-reference/faults/3"
 # The attributes of JUnit's ``testsuite``, each the number of these elements.
 _COUNTED = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
 def check_reports(options: Any) -> None:
     """Refuse, before anything runs, a file that could not be written. Raises BadInput."""
-    for path in (options.json, options.junit):
+    for path in (options.json, options.junit, options.html):
         if path is not None:
             check_writable(path)
 
 
 def write_run(options: Any, found: Run, judgement: Judgement, folder: str | os.PathLike[str]) -> None:
-    _write(options, of_run(found, judgement, folder))
+    """Write what is asked for. A folder that is removed when the command ends is not named."""
+    kept = options.dir is not None or judgement.passed is not True
+    _write(options, of_run(found, judgement, folder if kept else None))
+    if options.html is not None:
+        write_page(options.html, found, judgement, Path(folder))
 
 
-def write_sweep(options: Any, name: str, swept: Swept) -> None:
-    _write(options, of_sweep(name, swept))
+def write_page(path: str | os.PathLike[str], found: Run, judgement: Judgement, folder: Path) -> None:
+    """Write the page of a run."""
+    from faults.report.page import page  # needs jinja2, which is slow to import
+
+    with whole(path) as scratch:
+        scratch.write_text(page(Facts(found), judgement, folder), encoding="utf-8")
+
+
+def report_sweep(options: Any, name: str, swept: Swept) -> None:
+    """Print the table of a sweep, and write what is asked for. Folders that are removed at the end are not named."""
+    kept = options.dir is not None or not all(result.passed for result in swept.results)
+    runs = {str(plan_of(each.cells)): (each.folder, each.judgement) for each in swept.results}
+    tell_sweep(options, of_sweep(name, swept, part=options.part, kept=kept), runs)
+
+
+def tell_sweep(options: Any, report: dict[str, Any], runs: Mapping[str, tuple[Path, Judgement]]) -> None:
+    """Print the table of a report, and write what is asked for. ``runs``: those that have a page, by their plans."""
+    for line in lines_of(report):
+        print(line)
+    _write(options, report)
+    if options.html is not None:
+        from faults.report.sweep_page import write_sweep_page
+
+        kinds = kinds_of([each for each in report["runs"] if "cell" in each])
+        write_sweep_page(Path(options.html), report, kinds, runs)
 
 
 def _write(options: Any, report: dict[str, Any]) -> None:
@@ -55,38 +87,41 @@ def _write(options: Any, report: dict[str, Any]) -> None:
                 scratch.write_text(text(report), encoding="utf-8")
 
 
-def of_run(found: Run, judgement: Judgement, folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the report of a single run."""
+def of_run(found: Run, judgement: Judgement, folder: str | os.PathLike[str] | None) -> dict[str, Any]:
+    """Return the report of a single run. ``folder``: None if it is not kept."""
     run = {
         "plan": str(found.plan),
         **_judged(judgement),
-        **_facts(found.seconds, folder, how_all_ended(found), found.waits),
+        **told(Facts(found)),
+        "folder": _name(folder),
     }
     return {"format": FORMAT, "program": one_line(found.name), "passed": judgement.passed, "runs": [run]}
 
 
-def of_sweep(name: str, swept: Swept) -> dict[str, Any]:
-    """Return the report of a sweep."""
+def of_sweep(name: str, swept: Swept, *, part: tuple[int, int] | None = None, kept: bool = True) -> dict[str, Any]:
+    """Return the report of a sweep. ``part``: which of how many it is; ``kept``: whether its folders are."""
     passed = all_passed([result.passed for result in swept.results])
     unhurt = [{"site": each.site, "kind": each.injection, "reason": one_line(each.reason)} for each in swept.unhurt]
     return {
         "format": FORMAT,
         "program": one_line(name),
-        "passed": None if passed and swept.interrupted else passed,
-        "runs": [_of_cell(result) for result in swept.results],
+        "passed": None if passed and swept.not_run else passed,
+        "runs": [_of_cell(result, kept) for result in swept.results],
         "not_run": swept.not_run,
         "not_hurt": unhurt,
+        "part": list(part or (1, 1)),
     }
 
 
-def _of_cell(result: Result) -> dict[str, Any]:
+def _of_cell(result: Result, kept: bool) -> dict[str, Any]:
     cells = [_place(cell) for cell in result.cells]
     return {
         "plan": str(plan_of(result.cells)),
         **({"cell": cells[0]} if len(cells) == 1 else {"pair": cells}),
         **_judged(result.judgement),
         "passed": result.passed,
-        **_facts(result.seconds, result.folder, result.ends, result.waits),
+        **result.told,
+        "folder": _name(result.folder if kept else None),
     }
 
 
@@ -100,15 +135,8 @@ def _judged(judgement: Judgement) -> dict[str, Any]:
     return {"verdict": judgement.verdict, "passed": judgement.passed, "checks": checks, "notes": notes}
 
 
-def _facts(
-    seconds: float, folder: str | os.PathLike[str], ends: Mapping[str, str], waits: Mapping[str, str]
-) -> dict[str, Any]:
-    return {
-        "seconds": round(seconds, 3),
-        "folder": one_line(os.fspath(folder)),
-        "ends": {one_line(role): one_line(text) for role, text in ends.items()},
-        "waits": {one_line(name): one_line(place) for name, place in waits.items()},
-    }
+def _name(folder: str | os.PathLike[str] | None) -> str | None:
+    return None if folder is None else one_line(os.fspath(folder))
 
 
 def text_of(report: Mapping[str, Any]) -> str:
@@ -138,15 +166,28 @@ def as_junit(report: Mapping[str, Any]) -> str:
     return f"{ElementTree.tostring(suite, encoding='utf-8', xml_declaration=True).decode()}\n"
 
 
-def report(found: Run, judgement: Judgement) -> int:
-    """Print a run's headline, timeline and checks, and return the exit status. A run that passed has no timeline."""
+def report(found: Run, judgement: Judgement, folder: str | os.PathLike[str]) -> int:
+    """Print a run's headline and checks, and return the exit status. One that did not pass has what happened, who waits
+    for whom, and the end of what its program has printed as errors."""
     print(headline(found))
     if judgement.passed is not True:
-        print(_timeline(found))
-        for name, place in found.waits.items():
-            print(one_line(f"{name} waits at {place}"))
+        facts = Facts(found)
+        events = [f"{time:8.3f} s  {text}" for time, text, _ in shortened(happened(drawing(facts)), PRINTED)]
+        places = [f"{name} waits at {place}" for name, place in found.waits.items()]
+        for line in (*events, *told_waits(facts), *places, *_printed(Path(folder))):
+            print(one_line(line, WIDTH))
     print(judgement)
     return judgement.status
+
+
+# The most events of a run that are printed, and the longest line.
+PRINTED, WIDTH = 8, 300
+
+
+def _printed(folder: Path) -> Iterator[str]:
+    for name, lines in printed(folder):
+        yield f"the program's {name}:"
+        yield from (f"  | {line}" for line in lines)
 
 
 def headline(found: Run) -> str:
@@ -156,13 +197,6 @@ def headline(found: Run) -> str:
     if number == 0:
         return one_line(f"{head} healthy: no faults planned")
     return one_line(f"{head} under {number} {'fault' if number == 1 else 'faults'}: {found.plan}")
-
-
-def _timeline(found: Run) -> str:
-    events = list(map(str, found.timeline.events))
-    last = events[-40:]
-    head = f"the last {len(last)} of {len(events)} events:" if events else "no events"
-    return "\n".join([head, *last])
 
 
 def console() -> Console:

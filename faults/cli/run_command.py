@@ -43,6 +43,6 @@ def run_target(target: Target, plan: Plan, options: Any) -> int:
     with stored(options.dir) as (place, passed):
         found, judgement = target.once(plan, place)
         passed.append(judgement.passed)
-        status = report(found, judgement)
+        status = report(found, judgement, place)
         write_run(options, found, judgement, place)  # after the verdict, which a full disk does not hide
         return status

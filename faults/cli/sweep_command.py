@@ -1,48 +1,50 @@
-"""Run ``sweep`` of ``python -m faults``: the chosen cells of a target, then pairs of them, as tables of verdicts."""
+"""Run ``sweep`` of ``python -m faults``: the chosen cells of a target, then pairs of them, as a table of verdicts."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from rich.table import Table
-
 from faults.cli.options import BOUND, BUDGET, DEADLINE_OF_SWEEP, DIR, EXPECT, OF_RESULTS, Option
 from faults.cli.progress_bar import countdown
-from faults.cli.reports import REPORTS, check_reports, console, stored, write_sweep
+from faults.cli.reports import REPORTS, check_reports, report_sweep, stored
 from faults.cli.targets import Target, target_of
 from faults.judge.rules import exit_status
-from faults.ledger.moments_seen import census
+from faults.ledger.moments_seen import census, moments_seen
 from faults.ledger.record import Run
 from faults.ledger.run_files import remove_numbered, reserved
-from faults.plan.kinds import CALLS
+from faults.run.side_by_side import side_by_side
 from faults.run.sweep import (
     VARIANTS,
     Cell,
     Cells,
-    Result,
     Runner,
     SweepFailed,
     Swept,
     Unhurt,
     all_passed,
+    breadth_first,
     every_way,
     pairs_of,
     sweep,
+    variants,
 )
-from reference.cli.options import BadInput
-from reference.system.text import one_line
+from reference.cli.options import BadInput, whole_number
 
-# The kinds that are swept only if they are named, each with the reason.
-_ASKED = [f"{kind.name!r}, which {kind.asked}" for kind in CALLS if kind.asked]
+# The names that are swept only if they are named.
+_ASKED = ", ".join(name for name, why in VARIANTS.items() if why)
+# Most runs wait for something, so a core may have several; each role takes some memory (GiB).
+_PER_CORE, _PER_ROLE = 2, 0.25
 
 
 def kinds(text: str) -> list[str]:
@@ -79,7 +81,7 @@ OF_SWEEPS: tuple[Option, ...] = (
             "type": kinds,
             "metavar": "KIND,...",
             "help": "only these kinds, by their names in the table, such as 'Delay request', or by the first words of "
-            f"the names (default: all but {' and '.join(_ASKED)})",
+            f"the names (default: all but {_ASKED})",
         },
     ),
     (
@@ -96,6 +98,15 @@ OF_SWEEPS: tuple[Option, ...] = (
         {
             "action": "store_true",
             "help": "afterwards hurt two calls at once, by faults that it survives alone (default: one at a time)",
+        },
+    ),
+    (
+        "--jobs",
+        {
+            "type": whole_number,
+            "default": 1,
+            "metavar": "N",
+            "help": "runs that go on at once, of a program whose runs do not disturb each other (default: 1)",
         },
     ),
     DIR,
@@ -122,21 +133,23 @@ def main(arguments: Sequence[str], program: list[str] | None) -> int:
 def sweep_target(target: Target, options: Any) -> int:
     """Sweep any target, and return the exit status. ``options``: those of `OF_SWEEPS`, None where not given."""
     check_reports(options)
+    if options.jobs > 1 and getattr(options, "same_file", None):
+        raise BadInput("--same-file names a file that every run writes: wanted it without --jobs")
     with stored(options.dir) as (place, passed), reserved(place):
         healthy, run = target.again(place)
         if not census(healthy.timeline):
             raise SweepFailed(f"{healthy.name} calls no Python function over RPC: a sweep needs at least one call")
-        run_cells(run, healthy, place, options, target.turn(healthy), passed)
-    return exit_status(all_passed(passed))
+        swept = run_cells(run, healthy, place, options, target.turn(healthy), passed)
+    return exit_status(all_passed([*passed, *[None] * bool(swept.not_run)]))
 
 
 def chosen(every: Sequence[Cell], options: Any) -> list[Cells]:
-    """Select cells by ``--sites``, ``--kinds`` and ``--part``.
+    """Select cells by ``--sites`` and ``--part``, each site once before any twice.
 
     Raises:
-        BadInput: no cell is selected by the first two, or none of a given kind. A part may be empty.
+        BadInput: no cell is at these sites, or none of a given kind. A part may be empty.
     """
-    at_sites = [cell for cell in every if _is_at(cell.site, options.sites)]
+    at_sites = breadth_first([cell for cell in every if _is_at(cell.site, options.sites)])
     if options.kinds is None:
         missing = [] if at_sites else ["any kind"]
     else:
@@ -144,9 +157,7 @@ def chosen(every: Sequence[Cell], options: Any) -> list[Cells]:
     if missing:
         where = "" if options.sites is None else f" with --sites {options.sites}"
         raise BadInput(f"no cell of {', '.join(missing)}{where}: nothing to sweep, see `list`")
-    found: list[Cells] = [
-        (cell,) for cell in at_sites if options.kinds is None or any(_is(cell, kind) for kind in options.kinds)
-    ]
+    found: list[Cells] = [(cell,) for cell in at_sites]
     return found if options.pairs else in_part(found, options)
 
 
@@ -155,13 +166,6 @@ def in_part(every: Iterable[Cells], options: Any) -> list[Cells]:
     number, count = options.part or (1, 1)
     named = [(" + ".join(sorted(cell.name for cell in each)), each) for each in every]
     return [each for name, each in named if crc32(name.encode()) % count == number - 1]
-
-
-def asked(every: Sequence[Unhurt], options: Any) -> list[Unhurt]:
-    """Select what is not hurt by ``--sites`` and ``--kinds``."""
-    kinds = options.kinds
-    at_sites = [each for each in every if _is_at(each.site, options.sites)]
-    return [each for each in at_sites if kinds is None or each.injection == "all" or each.injection in kinds]
 
 
 def _is_at(site: str, text: str | None) -> bool:
@@ -174,69 +178,53 @@ def _is(cell: Cell, kind: str) -> bool:
     return kind in (cell.injection, cell.injection.split()[0])
 
 
-def print_sweep(name: str, swept: Swept) -> None:
-    """Print the tables, what is not hurt, and the counts of verdicts."""
-    alone, both = ([each for each in swept.results if len(each.cells) == size] for size in (1, 2))
-    console().print(_table(f"{name}: {len(alone)} of {swept.cells} cells, each under 1 fault", alone))
-    if swept.pairs:
-        console().print(_table(f"{name}: {len(both)} of {swept.pairs} pairs, each under 2 faults", both))
-    for each in swept.unhurt:
-        print(one_line(f"not hurt: {each.site}, {each.injection}: {each.reason}"))
-    print(f"{'alone: ' * bool(swept.pairs)}{_counts(alone)}")
-    if swept.pairs:
-        print(f"in pairs: {_counts(both)}")
-    if swept.not_run:
-        print(f"{swept.not_run} of {swept.size} cells{' and pairs' * bool(swept.pairs)} were not run")
-
-
-def _counts(results: Sequence[Result]) -> str:
-    counts = Counter(result.judgement.verdict for result in results)
-    return ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
-
-
-def _table(title: str, results: Sequence[Result]) -> Table:
-    table = Table(title=one_line(title))
-    for column in ("site", "kind", "call", "seconds", "verdict", "what was seen"):
-        table.add_column(column, overflow="fold")
-    for result in results:
-        places = [(cell.site, cell.injection, f"{cell.occurrence}: {cell.caller}") for cell in result.cells]
-        seen = (f"{result.seconds:.1f}", result.judgement.verdict, result.detail[:300])
-        table.add_row(*map("\n".join, zip(*places, strict=True)), *seen)
-    return table
-
-
-def run_cells(
-    run: Runner, healthy: Run, place: Path, options: Any, timeout: float, passed: list[bool | None]
-) -> list[Result]:
-    """Run the cells that ``options`` choose, print the table, and return the results.
+def run_cells(run: Runner, healthy: Run, place: Path, options: Any, timeout: float, passed: list[bool | None]) -> Swept:
+    """Run the cells that ``options`` choose, print the table, and return what came of them.
 
     ``healthy``: the run that shows the calls; ``timeout``: seconds that a call waits for its turn; ``passed``: gets
     whether each run passed, also if the sweep is interrupted.
     """
-    ways = list(every_way(census(healthy.timeline, internal=True), timeout, options.kinds or ()))
+    sites, moments = census(healthy.timeline, internal=True), moments_seen(healthy.timeline)
+    ways = list(every_way(sites, timeout, variants(options.kinds), moments))
     todo = chosen([each for each in ways if isinstance(each, Cell)], options)
-    swept = Swept(cells=len(todo), unhurt=asked([each for each in ways if isinstance(each, Unhurt)], options))
+    unhurt = [each for each in ways if isinstance(each, Unhurt) and _is_at(each.site, options.sites)]
+    swept = Swept(cells=len(todo), unhurt=unhurt)
     due = None if options.budget is None else time.monotonic() + options.budget
+    jobs = _bounded(options.jobs, healthy)
+    way = sweep if jobs == 1 else partial(side_by_side, jobs=jobs)
 
     def run_each(todo: Sequence[Cells]) -> None:
         left = None if due is None else due - time.monotonic()
         with countdown(healthy.name, len(todo), left) as tick:
-            for result in sweep(run, todo, place, due=due, done=len(swept.results), on_start=tick):
-                swept.results.append(result)
-                passed.append(result.passed)
+            results = way(run, todo, place, due=due, done=len(swept.results), on_start=tick)
+            with closing(results):  # at once, if it is interrupted
+                for result in results:
+                    swept.results.append(result)
+                    passed.append(result.passed)
+        swept.results.sort(key=lambda result: int(result.folder.name))
 
     if not todo:
         print("no cell is in this part: nothing was run", file=sys.stderr)
     remove_numbered(place)
-    swept.interrupted = True
     try:
         run_each(todo)
         if options.pairs:
             pairs = in_part(pairs_of(swept.results), options)
             swept.pairs = len(pairs)
             run_each(pairs)
-        swept.interrupted = False
     finally:  # even if the sweep is interrupted
-        print_sweep(healthy.name, swept)
-        write_sweep(options, healthy.name, swept)
-    return swept.results
+        report_sweep(options, healthy.name, swept)
+    return swept
+
+
+def _bounded(jobs: int, healthy: Run) -> int:
+    """Return how many runs may go on at once on this machine, and say if these are fewer than ``jobs``."""
+    roles = max(1, len(healthy.timeline.roles))
+    told = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    memory = int(told["MemAvailable"].split()[0]) / 2**20
+    most = max(1, min(_PER_CORE * len(os.sched_getaffinity(0)), int(memory / (_PER_ROLE * roles))))
+    if jobs > most:
+        print(
+            f"{most} runs at once, not {jobs}: for {roles} roles each, this machine has no more room", file=sys.stderr
+        )
+    return min(jobs, most)

@@ -14,10 +14,9 @@ from faults.cli.options import Option, only_theirs, parser_of, results_of, start
 from faults.judge.bound import turn_of
 from faults.judge.rules import Judgement
 from faults.ledger.record import Run
-from faults.ledger.run_files import RESULTS
 from faults.plan.plan import Plan, PlanError
 from faults.run.sweep import Runner, SweepFailed, healthy
-from faults.script.results import ERRORS, OUTPUT, Results
+from faults.script.results import Results
 from faults.script.script import run_script
 from reference.cli.options import BadInput
 
@@ -108,13 +107,11 @@ class ScriptTarget:
         """
         if self.results.compares and not plan.faults:
             raise BadInput("--same-output and --same-file compare with a healthy run: wanted --plan, got --healthy")
-        results = self.results if self.results.wanted else None
-        if plan.faults and results is not None:
+        results = self.results
+        if plan.faults and results.wanted:
             healthy(partial(self._run, results=results), self.name, place / "healthy")
             results = results.of(place / "healthy")
-        found = self._run(plan, place, results=results, expected=self.expected)
-        _print_streams(place, results)
-        return found
+        return self._run(plan, place, results=results, expected=self.expected)
 
     def again(self, place: Path) -> tuple[Run, Runner]:
         """Run it without faults; twice if its results are compared, because they have to be the same then."""
@@ -135,13 +132,6 @@ class ScriptTarget:
     def _run(self, plan: Plan, place: Path, **how: Any) -> tuple[Run, Judgement]:
         own: dict[str, Any] = {"deadline": self.deadline, "bound": self.bound, "trace": self.trace}
         return run_script(self.command, plan, place, **own, **how)
-
-
-def _print_streams(place: Path, results: Results | None) -> None:
-    """Print what the program has printed, if that went into files."""
-    if results is not None:
-        for name, stream in ((OUTPUT, sys.stdout), (ERRORS, sys.stderr)):
-            stream.write((place / RESULTS / name).read_text(errors="replace"))
 
 
 def _tell(healthy: Run, results: Results, deadline: float) -> None:

@@ -55,12 +55,11 @@ class TutorialTarget:
         healthy_run = partial(run, self.subject, recorded=True, trace=self.trace)
         found = healthy(healthy_run, self.name, place / "healthy")
         due = 3 * found.seconds + bound_of_timeout(self.subject.timeout) + MARGIN
+        return found, partial(self._under, due)
 
-        def under(plan: Plan, place: Path) -> tuple[Run, Judgement]:
-            until = due + lasting(plan) if self.deadline is None else self.deadline
-            return run(self.subject, plan, place, deadline=until, trace=self.trace, expected=self.expected)
-
-        return found, under
+    def _under(self, due: float, plan: Plan, place: Path) -> tuple[Run, Judgement]:
+        until = due + lasting(plan) if self.deadline is None else self.deadline
+        return run(self.subject, plan, place, deadline=until, trace=self.trace, expected=self.expected)
 
     def turn(self, healthy: Run) -> float:
         return self.subject.timeout

@@ -62,7 +62,7 @@ _OWN = {"event", "time", "process"}
 # The types of a line's fields. Other fields may have any value.
 _FORMS = json_objects.by_name(
     (json_objects.text, "event site caller to via kind why"),
-    (json_objects.text, "side how dtype old new digest instead_of"),
+    (json_objects.text, "side how dtype old new digest instead_of torch python"),
     (json_objects.integer, "process pid fault nth nth_to number"),
     (json_objects.integer, "tensor bit changed"),
     (json_objects.many(json_objects.integer), "shape element"),

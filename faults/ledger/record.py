@@ -68,6 +68,7 @@ _FORMS = json_objects.by_name(
     (json_objects.named(json_objects.text), "waits ledgers"),
     (json_objects.named(json_objects.integer), "statuses"),
     (json_objects.named(json_objects.finite), "gone"),
+    (json_objects.named(json_objects.many(json_objects.finite)), "losses"),
 )
 _END = json_objects.by_name(
     (json_objects.text, "kind text"),
@@ -111,7 +112,8 @@ class Run:
     ``trace``: what came of a comparison of results: 'equal', 'wrong', 'unknown', or None; ``difference``: in words;
     ``statuses``: the exit status that a script's process left; ``gone``: those that ended without one, and the moment
     at which they were seen to end; ``running``: those that still ran when the command had ended and was waited for;
-    ``waits``: where each process of an overdue script waited; ``recorded``: whether ledgers were wanted even for an
+    ``waits``: where each process of an overdue script waited; ``losses``: the mean loss of each step of the 'run' and
+    of its 'twin', if they were compared; ``recorded``: whether ledgers were wanted even for an
     empty plan; ``gaps``: what is missing in the folder, or is not as ``run.json`` says.
     """
 
@@ -132,6 +134,7 @@ class Run:
     gone: Mapping[int, float] = field(default_factory=dict)
     running: Sequence[int] = ()
     waits: Mapping[str, str] = field(default_factory=dict)
+    losses: Mapping[str, Sequence[float]] = field(default_factory=dict)
     gaps: Sequence[str] = ()
 
     @property
@@ -181,6 +184,7 @@ def _run(values: dict[str, Any]) -> dict[str, Any]:
     """Check the content of ``run.json``. Raises ValueError: `write` does not write such a value."""
     if values.get("schema") != SCHEMA:
         raise ValueError(f"it is of schema {shown(values.get('schema', 1))}: wanted {SCHEMA}")
+    values.setdefault("losses", {})  # a run of an earlier version has none
     json_objects.check_all(values, _FORMS)
     return values
 

@@ -57,6 +57,11 @@ def reserved(folder: str | os.PathLike[str]) -> Iterator[Path]:
         yield place
 
 
+def inherit(folder: str | os.PathLike[str]) -> None:
+    """Let this process make runs below a folder that the process which has started it has `reserved`."""
+    _own.set(_own.get() | {_named(folder)})
+
+
 def _make(place: Path) -> bool:
     """Make a folder; False if it is there. Raises OSError."""
     try:

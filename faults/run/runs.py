@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from faults import hook
 from faults.inject.network import network
@@ -25,7 +26,7 @@ from faults.run.leftovers import adopting, leaks
 from reference import load
 from reference.outcome import Outcome, Raised, Returned
 from reference.trace.case import Case
-from reference.trace.trace import Trace
+from reference.trace.trace import Trace, TraceError
 from reference.verify.verify import changes, judge, prove
 from reference.world import start
 from reference.world.launcher import launch
@@ -101,11 +102,23 @@ _TRACES = {"equal": "equal", "within bound": "equal", "unknown": "unknown", "ref
 Functions = Mapping[str, Callable[..., object]]
 
 
+def _no_trace(outcomes: Mapping[str, Outcome]) -> None:
+    """Compare nothing."""
+
+
+class Compared(NamedTuple):
+    """What came of a comparison: 'equal', 'wrong' or 'unknown'; the difference in words; the losses of `Run`."""
+
+    verdict: str
+    difference: str
+    losses: Mapping[str, Sequence[float]] = {}
+
+
 @dataclass(frozen=True)
 class Subject:
     """The roles of a program, and how to judge their trace.
 
-    ``judge``: turns all outcomes into ('equal', 'wrong' or 'unknown', a description), or None if there is no trace.
+    ``judge``: compares the outcomes; None if there is no trace. It and the roles can be sent to another process.
     ``timeout``: seconds after which its roles give up a wait. ``isolated``: the argument of `launch`; its roles need no
     other network.
     """
@@ -113,7 +126,7 @@ class Subject:
     name: str
     roles: Functions
     timeout: float
-    judge: Callable[[Mapping[str, Outcome]], tuple[str, str] | None] = lambda outcomes: None
+    judge: Callable[[Mapping[str, Outcome]], Compared | tuple[str, str] | None] = _no_trace
     isolated: bool = False
 
 
@@ -124,17 +137,30 @@ def of_tutorial(case: Case) -> Subject:
         CaseError: the case is exact, but one of its sums rounds.
     """
     prove(case)
-    module = load(case.tutorial())
-
-    def judged(outcomes: Mapping[str, Outcome]) -> tuple[str, str] | None:
-        traces = [o.value for o in outcomes.values() if isinstance(o, Returned) and isinstance(o.value, Trace)]
-        if not traces:
-            return None
-        difference, verdict = judge(traces[0], module.train_locally)
-        return _TRACES.get(verdict, "wrong"), difference
-
     name = f"{case.tutorial()} {changes(case)}".strip()
-    return Subject(name, module.roles(case), case.timeout, judged, isolated=True)
+    return Subject(name, load(case.tutorial()).roles(case), case.timeout, partial(_judged, case), isolated=True)
+
+
+def _judged(case: Case, outcomes: Mapping[str, Outcome]) -> Compared | None:
+    traces = [o.value for o in outcomes.values() if isinstance(o, Returned) and isinstance(o.value, Trace)]
+    if not traces:
+        return None
+    train_locally, twins = load(case.tutorial()).train_locally, list[Trace]()
+
+    def twin(*given: Any, **how: Any) -> Trace:
+        twins.append(train_locally(*given, **how))
+        return twins[-1]
+
+    difference, verdict = judge(traces[0], twin)
+    losses = {"run": traces[0], **({"twin": twins[0]} if twins else {})}
+    return Compared(_TRACES.get(verdict, "wrong"), difference, dict(_finite(losses)))
+
+
+def _finite(traces: Mapping[str, Trace]) -> Iterator[tuple[str, list[float]]]:
+    for name, trace in traces.items():
+        with suppress(TraceError):  # a loss is not one number
+            if all(map(math.isfinite, losses := trace.losses())):
+                yield name, losses
 
 
 def run(
@@ -175,7 +201,8 @@ def _launch_and_record(subject: Subject, plan: Plan, place: Path, *, deadline: f
             outcomes, times = world.wait(), world.ended
         seconds, orphans = time.monotonic() - begun, left()
     ends = {role: _end(outcome, times[role]) for role, outcome in outcomes.items()}
-    trace, difference = subject.judge(outcomes) or (None, "")
+    found = subject.judge(outcomes)
+    trace, difference, losses = Compared(*found) if found else (None, "", {})
     timeline = read(place)
     record.write(
         place,
@@ -185,6 +212,7 @@ def _launch_and_record(subject: Subject, plan: Plan, place: Path, *, deadline: f
         seconds=seconds,
         trace=trace,
         difference=f"{difference}, wanted the twin's" if trace else "",
+        losses=losses,
         leaks=[*leaks(timeline), *orphans],
         start=timeline.zero or begun,
         recorded=recorded,

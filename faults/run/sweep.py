@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
-from faults.judge.facts import how_all_ended
+from faults.judge.drawing import told
+from faults.judge.facts import Facts
 from faults.judge.rules import Judgement
+from faults.ledger.moments_seen import Moments
 from faults.ledger.record import Run
 from faults.plan.kinds import CALLS, Called, OfCall
 from faults.plan.places import INTERNAL
@@ -18,8 +21,27 @@ from faults.plan.plan import Fault, Plan, PlanError
 # A call: its caller, its site, and its number among the caller's calls of the site.
 Call = tuple[str, str, int]
 
-# What is done to a call, by the name in the table of verdicts. Some only if they are asked for.
-VARIANTS: Mapping[str, OfCall] = {name: kind for kind in CALLS for name, _ in kind.named_variants()}
+# What is done to a role at one of its moments, by the name in the table of verdicts, with the fields that this needs.
+AT: Mapping[str, Mapping[str, Any]] = {"Crash at": {}, "Pause at": {"seconds": 0.5}, "Hold at": {"seconds": 0.2}}
+# All that is done, by its name, and why it is done only if it is named; empty if it always is.
+VARIANTS: Mapping[str, str] = {
+    **{name: kind.swept_if_named for kind in CALLS for name, _ in kind.named_variants()},
+    **dict.fromkeys(AT, "hits every moment, of which there are many"),
+}
+
+
+def variants(named: Collection[str] | None) -> list[str]:
+    """Select names of `VARIANTS`. ``named``: some of these, or first words of some; None: those that are always done.
+
+    A first word stands for those of its names that are always done, or if none is, for all.
+    """
+    if named is None:
+        return [name for name, why in VARIANTS.items() if not why]
+    found = {*named} & VARIANTS.keys()
+    for word in named:
+        those = [name for name in VARIANTS if name.split()[0] == word]
+        found |= {name for name in those if not VARIANTS[name]} or {*those}
+    return [name for name in VARIANTS if name in found]
 
 
 @dataclass(frozen=True)
@@ -34,13 +56,17 @@ class Cell:
 
     @property
     def caller(self) -> str:
-        """Name the caller and the number of the call that the fault hits, as ``trainer1#2``."""
+        """Name the caller and the number of the call that the fault hits, as ``trainer1#2``; or the moment."""
+        if self.fault.moment is not None:
+            return str(self.fault.at)
         return f"{self.fault.role or ','.join(self.fault.roles or ())}#{self.fault.nth}"
 
     @property
     def hit(self) -> frozenset[Call]:
-        """The calls that the fault hits."""
-        fault = self.fault
+        """The calls that the fault hits, or whose moment it hits."""
+        fault, moment = self.fault, self.fault.moment
+        if moment is not None:
+            return frozenset({(moment.role, moment.site, moment.number)} if moment.site else ())
         callers = fault.roles or ([] if fault.role is None else [fault.role])
         return frozenset((role, self.site, nth) for role in callers for nth in fault.numbers or ())
 
@@ -67,27 +93,34 @@ class Unhurt:
     reason: str
 
 
-def every_way(sites: Mapping[str, Called], timeout: float, named: Collection[str] = ()) -> Iterator[Cell | Unhurt]:
-    """Yield every cell, and what cannot be hurt.
+def every_way(
+    sites: Mapping[str, Called], timeout: float, names: Collection[str], moments: Sequence[Moments] = ()
+) -> Iterator[Cell | Unhurt]:
+    """Yield every cell of these names, and what cannot be hurt.
 
-    'first' is the first caller's first call, 'last' the last caller's last call. ``timeout``: seconds that a call waits
-    for its turn (`Order`); ``named``: variants or kinds that are asked for, of those that are left out otherwise.
+    'first' is the first caller's first call, 'last' the last caller's last call; of moments, one role's first and last.
+    ``timeout``: seconds that a call waits for its turn (`Order`).
     """
-    asked = {name.split()[0] for name in named}
-    kinds = [kind for kind in CALLS if not kind.asked or kind.name in asked]
     for site, calls in sites.items():
         if site.startswith(INTERNAL):
             yield Unhurt(site, "all", "torch calls it by itself; a plan can name it")
             continue
         try:
-            for kind in kinds:
-                yield from _ways(site, calls, kind, timeout)
+            for kind in CALLS:
+                yield from _ways(site, calls, kind, timeout, names)
         except PlanError as error:
             yield Unhurt(site, "all", f"no plan can name it: {error}")
+    for each in moments:
+        try:
+            yield from _at(each, names)
+        except PlanError as error:
+            yield Unhurt(_site(each), "all", f"no plan can name it: {error}")
 
 
-def _ways(site: str, calls: Called, kind: OfCall, timeout: float) -> Iterator[Cell | Unhurt]:
+def _ways(site: str, calls: Called, kind: OfCall, timeout: float, names: Collection[str]) -> Iterator[Cell | Unhurt]:
     for name, values in kind.named_variants():
+        if name not in names:
+            continue
         found = kind.occurrences(site, calls, values, timeout)
         if isinstance(found, str):
             yield Unhurt(site, name, found)
@@ -96,16 +129,38 @@ def _ways(site: str, calls: Called, kind: OfCall, timeout: float) -> Iterator[Ce
             yield Cell(site, name, occurrence, Fault(kind=kind.name, site=site, **where, **values))
 
 
+def _at(moments: Moments, names: Collection[str]) -> Iterator[Cell]:
+    """Yield the cells that hit a role at its own moments."""
+    for name, values in AT.items():
+        if name in names:
+            for occurrence, at in {"first": moments.first, "last": moments.last}.items():
+                if occurrence == "first" or at != moments.first:
+                    fault = Fault(kind=name.split()[0], role=at.role, at=str(at), **values)
+                    yield Cell(_site(moments), name, occurrence, fault)
+
+
+def _site(moments: Moments) -> str:
+    return f"{moments.first.site or moments.first.event} by {moments.first.role}"
+
+
+def breadth_first(every: Sequence[Cell]) -> list[Cell]:
+    """Order cells so that each site is hurt once before any is hurt twice, because a budget may end the sweep."""
+    of_site: dict[str, int] = {}
+    rounds = []
+    for cell in every:
+        of_site[cell.site] = of_site.get(cell.site, 0) + 1
+        rounds.append(of_site[cell.site])
+    return [cell for _, cell in sorted(zip(rounds, every, strict=True), key=lambda pair: pair[0])]
+
+
 @dataclass
 class Swept:
-    """The results of a sweep. ``cells``, ``pairs``: how many it wanted to run; ``unhurt``: what no cell hurts;
-    ``interrupted``: an error or the user ended it."""
+    """The results of a sweep. ``cells``, ``pairs``: how many it wanted to run; ``unhurt``: what no cell hurts."""
 
     results: list[Result] = field(default_factory=list)
     cells: int = 0
     pairs: int = 0
     unhurt: Sequence[Unhurt] = ()
-    interrupted: bool = False
 
     @property
     def size(self) -> int:
@@ -127,19 +182,12 @@ class SweepFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Result:
-    """The run of a cell or of a pair of cells.
-
-    ``detail``: the texts of rules that do not hold; of a run that failed loudly, how each role ended; ``ends``: that;
-    ``waits``: where each process of an overdue script waited; ``calls``: the calls that were made.
-    """
+    """The run of a cell or of a pair of cells. ``told``: what reports tell of it; ``calls``: those that were made."""
 
     cells: Cells
     judgement: Judgement
-    detail: str
-    seconds: float
     folder: Path
-    ends: Mapping[str, str] = field(default_factory=dict)
-    waits: Mapping[str, str] = field(default_factory=dict)
+    told: Mapping[str, Any] = field(default_factory=dict)
     calls: frozenset[Call] = frozenset()
 
     @property
@@ -173,25 +221,27 @@ def sweep(
     due: float | None,
     done: int,
     on_start: Callable[[int], object],
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Run each of ``todo`` in its own folder, until ``due`` (monotonic seconds). ``done``: how many were run before. If
     none was, at least one is."""
     for number, cells in enumerate(todo, done):
         if number and due is not None and time.monotonic() >= due:
             return
         on_start(number - done)
-        place = folder / f"{number:04d}"
-        found, judgement = run(plan_of(cells), place)
-        yield _result(cells, found, judgement, place)
+        yield run_cell(run, cells, in_folder(folder, number))
 
 
-def _result(cells: Cells, found: Run, judgement: Judgement, place: Path) -> Result:
-    ends = how_all_ended(found)
-    errors = [f"{role} {text}" for role, text in ends.items() if text != "returned"]
-    failed = [check.text for check in judgement.complaints]
+def in_folder(folder: Path, number: int) -> Path:
+    """Name the folder of one run of a sweep."""
+    return folder / f"{number:04d}"
+
+
+def run_cell(run: Runner, cells: Cells, place: Path) -> Result:
+    """Run a cell, or a pair, once."""
+    found, judgement = run(plan_of(cells), place)
     made = found.timeline.of("invoke", "gradient")
     calls = frozenset((event.role, str(event.details["site"]), int(event.details["nth"])) for event in made)
-    return Result(cells, judgement, "; ".join(failed or errors), found.seconds, place, ends, found.waits, calls)
+    return Result(cells, judgement, place, told(Facts(found)), calls)
 
 
 def pairs_of(results: Sequence[Result]) -> Iterator[Cells]:
@@ -203,6 +253,8 @@ def pairs_of(results: Sequence[Result]) -> Iterator[Cells]:
     survived = [(result.cells[0], result.calls) for result in results if result.judgement.succeeded]
     tried = {cell.fault for result in results for cell in result.cells}
     for cell, calls in survived:
+        if cell.fault.place != "call":
+            continue
         following = replace(cell, occurrence="next", fault=replace(cell.fault, nth=max(cell.fault.numbers or [0]) + 1))
         if following.hit <= calls and following.fault not in tried:
             yield cell, following

@@ -20,6 +20,8 @@ from typing import Any
 
 from faults.ledger.run_files import RESULTS
 from faults.plan.places import shown
+from reference.system.files import Unusable, content_of
+from reference.system.text import printable
 
 
 def output_difference(wanted: Path, got: Path, ignored: Sequence[re.Pattern[str]] = ()) -> str | None:
@@ -230,6 +232,29 @@ class Results:
             if (own / name).exists() and (text := file_difference(healthy / name, own / name)):
                 found.append(f"{path}: {text}")
         return found
+
+
+UNCHECKED = Results()
+# The most lines of what a program has printed that are shown of each stream.
+LINES = 15
+
+
+def printed(folder: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield the streams into which a program has printed, each with its last lines; equal ones once, with their count,
+    and among errors those that differ only in numbers, such as warnings with their time."""
+    for name, form in ((OUTPUT, str.strip), (ERRORS, _form)):
+        with suppress(Unusable):  # a world's roles have logs instead, and a file may be too long
+            lines = content_of(folder / RESULTS / name).decode(errors="replace").splitlines()
+            forms = Counter(map(form, filter(str.strip, lines)))
+            once = [(line, count) for line in lines if (count := forms.pop(form(line), 0))]
+            more = f", the last {LINES} of {len(once)} lines" if len(once) > LINES else ""
+            if once:
+                shown = [f"{line}{f'  ({count} such lines)' * (count > 1)}" for line, count in once[-LINES:]]
+                yield f"{name}{more}", list(map(printable, shown))
+
+
+def _form(line: str) -> str:
+    return re.sub(r"[0-9]+", "0", line.strip())
 
 
 def _name(number: int, path: Path) -> str:

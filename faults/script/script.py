@@ -31,7 +31,7 @@ from faults.ledger.run_files import renewed, statuses
 from faults.plan.plan import Plan, PlanError
 from faults.run.leftovers import GRACE, GRACE_OF_KILLED, adopting, ends_by, is_running, leaks
 from faults.script.autostart import SAID, VARIABLE, WHOLE_LINES
-from faults.script.results import Results
+from faults.script.results import UNCHECKED, Results
 from faults.script.stacks import STACKS
 from faults.script.waits import waits
 from reference.outcome import Exited, Killed
@@ -97,7 +97,7 @@ def execute(
     (place / STACKS).touch(0o600)
     ends = _Ends(place)
     with tied_environment() as variables, adopting() as left:
-        environment = {**environment_for(place), **variables, **({WHOLE_LINES: "1"} if streams else {})}
+        environment = {**environment_for(place), **variables, WHOLE_LINES: "1"}
         process = subprocess.Popen(command, env=environment, start_new_session=True, **streams)
         try:
             end = _wait(process, ends, first, deadline)
@@ -210,11 +210,11 @@ def run_script(
     deadline: float | None = None,
     bound: float | None = None,
     patience: float = DEADLINE,
-    results: Results | None = None,
+    results: Results = UNCHECKED,
     trace: bool = False,
     expected: Sequence[str] = (),
 ) -> tuple[Run, Judgement]:
-    """Run ``command`` under ``plan``. It prints to this process's output, or into files beside its ``results``.
+    """Run ``command`` under ``plan``. What it prints goes into files beside its ``results``.
 
     ``bound``: seconds within which who fails has to end after the last fault before that; by default computed from the
     program's own timeouts. ``deadline``: seconds until the command is killed; by default ``patience``, or more if the
@@ -245,7 +245,7 @@ def run_script(
         with _printing(results, place) as streams:
             ended = execute(command, place, streams, deadline or patience, due, lambda: so_far()[1])
         seconds = time.monotonic() - begun
-        trace_, difference = (results.end(place, ended.end.returned) if results else None) or (None, "")
+        trace_, difference = results.end(place, ended.end.returned) or (None, "")
         record.write(
             place,
             name=shlex.join(command),
@@ -267,11 +267,8 @@ def run_script(
 
 
 @contextmanager
-def _printing(results: Results | None, place: Path) -> Iterator[dict[str, IO[bytes]]]:
+def _printing(results: Results, place: Path) -> Iterator[dict[str, IO[bytes]]]:
     """Yield where the command prints. Raises StaleResult."""
-    if results is None:
-        yield {}
-        return
     output, errors = results.begin(place)
     with output.open("ab") as first, errors.open("ab") as second:
         yield {"stdout": first, "stderr": second}

@@ -101,12 +101,12 @@ class ActivePlan:
 
     def not_fired(self) -> str:
         """Name the faults that have not fired, or not as often as the plan says; empty if all have."""
-        holds, text = Facts(self._run()).fired
+        holds, text = Facts(self.run()).fired
         return "" if holds or (holds is None and all(self._vouched().values())) else text
 
     def account(self) -> dict[str, Any]:
         """Return plain data for the tally of the whole run."""
-        fired = {event.details["fault"] for event in firings(self._run())}
+        fired = {event.details["fault"] for event in firings(self.run())}
         silent = self._vouched()
         fired |= {number for number in self.plan.at("message") if silent.get(number, True)}
         return {"worked": self.worked(), "fired": sorted(fired), "why": self._why}
@@ -116,7 +116,8 @@ class ActivePlan:
         found = unseen(self.plan, self.timeline())
         return {number: self._unseen and silent for number, silent in found.items()}
 
-    def _run(self) -> Run:
+    def run(self) -> Run:
+        """Read the run so far, of which nobody has recorded an end."""
         return Run(name="", plan=self.plan, timeline=self.timeline())
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,8 @@ LINES = 30
 
 @dataclass
 class RunningTest:
-    """The state of one test. ``keep``: the copy of its folder after a failure. ``marks``: the marks of its plan.
+    """The state of one test. ``keep``: the copy of its folder after a failure; ``page``: its page; ``name``: the test.
+    ``marks``: the marks of its plan.
 
     ``isolated``: the argument of `launch` if the test does not give one. ``trace``: the roles of its fresh worlds trace
     their RRefs and autograd contexts.
@@ -43,6 +44,8 @@ class RunningTest:
     kept: list[tuple[str, str]] = field(default_factory=list)  # kind and text
     failed: bool = False
     keep: Path | None = None
+    page: Path | None = None
+    name: str = ""
     isolated: bool = False
     trace: bool = False
 
@@ -106,7 +109,9 @@ class RunningTest:
         yield from stacks
 
     def save(self) -> None:
-        """Copy the folder, and the logs of an idle world, to ``keep``."""
+        """Copy the folder, and the logs of an idle world, to ``keep``, and write the page."""
+        if self.page is not None and self.plan is not None:
+            _write_page(self.page, self.plan, self.name)
         if self.keep is None:
             return
         if self.folder is not None:
@@ -119,6 +124,16 @@ class RunningTest:
         """Return the worlds, each with a prefix for its roles' names; the first world's is empty."""
         found = [*self.idles, *self.worlds]
         return [(f"world {number}, " if number > 1 else "", world) for number, world in enumerate(found, 1)]
+
+
+def _write_page(path: Path, plan: ActivePlan, name: str) -> None:
+    from faults.judge.facts import Facts
+    from faults.judge.rules import judge
+    from faults.report.page import page
+
+    run = replace(plan.run(), name=name)
+    text = page(Facts(run), judge(run), plan.folder, said=("failed", "This test failed."))
+    path.write_text(text, encoding="utf-8")
 
 
 def _logs(world: World) -> dict[str, str]:
@@ -158,17 +173,16 @@ def tell(item: pytest.Item, running: RunningTest, report: pytest.TestReport) -> 
     """Add the sections of a failing test to its report, and the folder in which its files are kept."""
     over = report.when == "teardown"
     report.sections += running.sections(over=over)
-    if item.config.option.faults_keep:
-        report.sections.append(("faults: kept", _keep(running, item, over)))
-
-
-def _keep(running: RunningTest, item: pytest.Item, over: bool) -> str:
-    """Name the folder with its files, which are copied when its worlds have ended; or say why they cannot be kept."""
+    given, running.name = item.config.option, item.nodeid
     try:
-        running.keep = place_for(item.config.option.faults_keep, item.nodeid)
+        if given.faults_keep:
+            running.keep = place_for(given.faults_keep, item.nodeid)
+            report.sections.append(("faults: kept", printable(str(running.keep))))
+        if given.faults_report and running.plan is not None:  # without a plan there are no ledgers
+            running.page = place_for(given.faults_report, item.nodeid) / "report.html"
+            report.sections.append(("faults: page", printable(str(running.page))))
         if over:
-            running.save()
+            running.save()  # otherwise when its worlds have ended
     except OSError as error:
-        running.keep = None
-        return one_line(f"nothing: {error}")
-    return printable(str(running.keep))
+        running.keep = running.page = None
+        report.sections.append(("faults: kept", one_line(f"nothing: {error}")))

@@ -34,6 +34,7 @@ def add_options(parser: pytest.Parser) -> None:
     told = "run every test that uses a world under this plan, instead of its own; several options are joined"
     group.addoption("--faults-plan", metavar="TEXT", action="append", help=told)
     group.addoption("--faults-keep", metavar="DIR", help="keep ledgers and logs of failed tests in DIR")
+    group.addoption("--faults-report", metavar="DIR", help="write a page of what happened in each failed test to DIR")
     group.addoption("--faults-leaks", choices=LEAKS, help="the tests that fail if they leak something (fixtures)")
     told = "trace the RRefs and autograd contexts of the fixtures' worlds, to name the holders of those that leak"
     group.addoption("--faults-leaks-trace", action="store_true", help=told)
@@ -55,9 +56,10 @@ def check(config: pytest.Config) -> Plan | None:
         raise pytest.UsageError(f"--faults-plan: {error}") from None
     if leaks_of(config) not in LEAKS:
         raise pytest.UsageError(f"faults_leaks must be one of {', '.join(LEAKS)}, got {leaks_of(config)!r}")
-    keep = config.option.faults_keep
-    if keep is not None and (not keep or (os.path.lexists(keep) and not Path(keep).is_dir())):
-        raise pytest.UsageError(f"--faults-keep must be a folder, got {shown(keep)}")
+    for option in ("keep", "report"):
+        place = getattr(config.option, f"faults_{option}")
+        if place is not None and (not place or (os.path.lexists(place) and not Path(place).is_dir())):
+            raise pytest.UsageError(f"--faults-{option} must be a folder, got {shown(place)}")
     seed = seed_text(config)
     if not (seed or "0").isdecimal() or len(seed) > DIGITS:
         wanted = f"a whole number from 0, of at most {DIGITS} digits"

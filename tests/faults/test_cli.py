@@ -22,10 +22,12 @@ from faults.plan import Plan, PlanError
 from reference.system import temporary_folders
 from tests.support.processes import children_of, descendants_of, end, left_after
 from tests.support.send_interrupt import send_interrupt
+from tests.support.suite_runs import ROOT
 
 SITE = "reference.batch_parameter_server:BatchUpdateParameterServer.update_and_fetch_model"
 DELAY = f"Delay site={SITE} role=trainer1 side=reply seconds=0.1"
 RUN = ["run", "batch_parameter_server", "--plan"]
+NAIVE = str(ROOT / "examples/retries/naive.py")
 
 pytestmark = pytest.mark.usefixtures("own_temporary_files")
 
@@ -78,12 +80,26 @@ def test_a_run_that_fails_is_stored_and_can_be_checked(capsys: pytest.CaptureFix
     said = capsys.readouterr()
     assert "verdict: not fired" in said.out
     assert "(recorded calls of this site: 2 by trainer1, 2 by trainer2)" in said.out
-    assert "events:" in said.out
+    assert " s  trainer1 returned\n" in said.out
     place = said.err.strip().removeprefix("stored in ")
     assert stored() == [Path(place).name]
     assert main(["check", place]) == 1
     assert "verdict: not fired" in capsys.readouterr().out
     shutil.rmtree(place)
+
+
+@pytest.mark.usefixtures("plain_over_tcp")
+def test_what_a_program_prints_is_shown_only_if_it_fails(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Lines that differ only in numbers are one."""
+    text = "import sys\nprint('begun')\nfor n in range(20): print(f'[W{n}.{n}] slow', file=sys.stderr)\nsys.exit(3)\n"
+    (tmp_path / "my.py").write_text(text)
+    assert main(["run", "--healthy", "--dir", str(tmp_path / "run"), "--script", str(tmp_path / "my.py")]) == 3
+    lines = capfd.readouterr().out.splitlines()
+    shown = ["the program's stdout:", "  | begun", "the program's stderr:", "  | [W0.0] slow  (20 such lines)"]
+    assert [line for line in lines if line in shown] == shown
+    assert "  | " not in capfd.readouterr().err
+    assert main(["run", "--healthy", "--dir", str(tmp_path / "two"), "--script", NAIVE]) == 0
+    assert "balance" not in "".join(capfd.readouterr())
 
 
 def test_a_plan_may_come_from_a_file_and_dir_keeps_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -261,22 +277,29 @@ def test_prepare_writes_the_plan_and_prints_the_variable(
     assert capsys.readouterr().out.splitlines()[1] == "run: healthy: no faults planned"
 
 
-WAITS = "import sys, threading; sys.stderr.write('x\\n'); threading.Event().wait()"
+WAITS = "import os, threading; open(os.environ['BEGUN'], 'w').close(); threading.Event().wait()"
 
 
 @contextmanager
 def begun(python: list[str], script: str, place: Path) -> Iterator[tuple[subprocess.Popen[str], set[int]]]:
-    """Run `faults` on a script, with its processes, until the script has printed; its files are in ``place``."""
+    """Run `faults` on a script, with its processes, until the script has opened a pipe; its files are in ``place``."""
     command = [*python, "run", "--healthy", "--script", sys.executable, "-c", script]
-    variables = {**os.environ, "TMPDIR": str(place)}
-    with subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
-        try:
-            assert process.stderr is not None
-            assert select.select([process.stderr], [], [], 60)[0]
-            assert process.stderr.readline() == "x\n"
-            yield process, descendants_of(process.pid)
-        finally:
-            process.kill()
+    with tempfile.TemporaryDirectory() as besides:
+        pipe = Path(besides) / "begun"
+        os.mkfifo(pipe)
+        variables = {**os.environ, "TMPDIR": str(place), "BEGUN": str(pipe)}
+        with subprocess.Popen(
+            command, env=variables, stderr=subprocess.PIPE, text=True, start_new_session=True
+        ) as process:
+            reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+            try:
+                poll = select.poll()
+                poll.register(reader)  # hung up: it was opened, and closed
+                assert poll.poll(60_000)
+                yield process, descendants_of(process.pid)
+            finally:
+                os.close(reader)
+                process.kill()
 
 
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM], ids=str)
@@ -309,7 +332,7 @@ STARTS = """
 import os, subprocess, sys, threading
 subprocess.Popen(["sleep", "1000"], start_new_session=True)
 subprocess.Popen(["env", "-i", "sleep", "1000"])
-sys.stderr.write("x\\n")
+open(os.environ["BEGUN"], "w").close()
 threading.Event().wait()
 """
 

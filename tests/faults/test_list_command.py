@@ -22,10 +22,18 @@ def test_a_call_without_a_name_leaves_the_other_plans(capsys: pytest.CaptureFixt
     """A program may try to send a lambda, which fails before it leaves."""
     call = {"nth": 1, "to": "shop", "via": "rpc", "timeout": 1.0}
     events = [Event("till", "invoke", n, {"site": site, **call}) for n, site in enumerate(("m:<lambda>", "m:pay"))]
-    print_calls("my.py", Timeline((Event("till", "up", 0), *events), {}, ("till",)))
+    print_calls("my.py", Timeline((Event("till", "up", 0), *events), {}, ("till",)), 3.0)
     assert listed(capsys.readouterr().out) == [
-        "none for m:<lambda>: Drop: 'site' must be 'module:qualified.name', got 'm:<lambda>'",
+        "none for m:<lambda>: no plan can name it: Delay: 'site' must be 'module:qualified.name', got 'm:<lambda>'",
+        "Delay site=m:pay role=till nth=1 side=request seconds=0.2",
+        "Hold site=m:pay role=till nth=1 side=request seconds=0.2",
+        "Raise site=m:pay role=till nth=1 side=request",
         "Drop site=m:pay role=till nth=1 side=request",
+        "Duplicate site=m:pay role=till nth=1",
+        "Crash site=m:pay role=till nth=1 when=before",
+        "Corrupt site=m:pay role=till nth=1 side=request change=zeros",
+        "Pause role=till at=up@till seconds=0.5",
+        "Hold role=till at=up@till seconds=0.2",
         "Crash role=till at=up@till",
         "none at call:m:<lambda>#1@till: its name cannot stand in a plan",
         "Crash role=till at='call:m:pay#1@till'",
@@ -35,7 +43,7 @@ def test_a_call_without_a_name_leaves_the_other_plans(capsys: pytest.CaptureFixt
 def test_calls_to_several_callees_are_counted_for_each(capsys: pytest.CaptureFixture[str]) -> None:
     calls = enumerate(("ps1", "ps2", "ps1"), 1)
     events = [Event("a", "invoke", nth, {"site": "m:f", "nth": nth, "to": to, "via": "rpc"}) for nth, to in calls]
-    print_calls("my.py", Timeline(tuple(events), {}, ("a",)))
+    print_calls("my.py", Timeline(tuple(events), {}, ("a",)), 3.0)
     assert "ps1 (a 2), ps2 (a 1)" in capsys.readouterr().out
 
 
@@ -44,7 +52,7 @@ def test_what_torch_sends_has_a_plan_that_can_hit_it(capsys: pytest.CaptureFixtu
     assert main(["list", "dist_autograd"]) == 0
     plans = listed(capsys.readouterr().out)
     assert "Drop site=torch:to_here role=worker0 nth=1 side=request" in plans
-    assert "Delay site=torch:backward role=worker0 nth=1 side=request seconds=0.5" in plans
+    assert "Delay site=torch:backward role=worker0 nth=1 side=request seconds=0.2" in plans
     assert "Crash role=worker0 at='call:torch:backward#1@worker0'" in plans
     assert all(Plan.parse(plan).faults for plan in plans)
 

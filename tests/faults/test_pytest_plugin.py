@@ -87,7 +87,7 @@ def test_leaks_count_for_the_tests_that_the_option_selects(run: Run, arguments: 
 @pytest.mark.long
 @pytest.mark.usefixtures("warm_start")
 def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: pytest.Pytester) -> None:
-    result = run("failing", "--faults-keep", "kept", "--durations=0", "-vv")
+    result = run("failing", "--faults-keep", "kept", "--faults-report", "pages", "--durations=0", "-vv")
     result.assert_outcomes(passed=3, failed=5, errors=1)
     for name in ("overdue", "call_overdue", "timeout"):
         assert seconds(result, f"test_{name}") < 1 + 6  # its own limit, and the time for the stacks
@@ -117,6 +117,11 @@ def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: 
     for name, files in kept.items():
         assert {"a.log", "b.log"} <= files
         assert re.search(rf"-+ faults: kept -+\nkept/{re.escape(name)}\n", text)
+    pages = {each.parent.name: each.read_text() for each in (pytester.path / "pages").glob("*/report.html")}
+    assert pages.keys() == {f"test_failing.py_test_{name}" for name in ("not_fired", "wrong", "too_late")}
+    page = pages["test_failing.py_test_wrong"]
+    assert "This test failed." in page
+    assert "no sale" in page
 
 
 @pytest.mark.parametrize(
@@ -127,6 +132,7 @@ def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: 
         (["--faults-seed", "-1"], "ERROR: --faults-seed must be a whole number from 0, *, got '-1'"),
         (["--faults-seed", "9" * 5000], "ERROR: --faults-seed must be a whole number from 0, of at most 1000 digits*"),
         (["--faults-keep", "/dev/null"], "ERROR: --faults-keep must be a folder, got '/dev/null'"),
+        (["--faults-report", ""], "ERROR: --faults-report must be a folder, got ''"),
         (["-o", "faults_leaks=some"], "ERROR: faults_leaks must be one of all, fixtures, off, got 'some'"),
     ],
 )

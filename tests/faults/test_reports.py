@@ -29,7 +29,8 @@ UNKNOWN = Judgement((Check("record", "unknown", None, "torn"),), "unknown")
 
 
 def result(judgement: Judgement) -> Result:
-    return Result((CELL,), judgement, "", 1.23456, Path("runs/0000"), {"a": "returned"}, {"a (process 1)": "my.py:1"})
+    told = {"seconds": 1.235, "ends": {"a": "returned"}, "waits": {"a (process 1)": "my.py:1"}}
+    return Result((CELL,), judgement, Path("runs/0000"), {**told, "waiting": ["a waits for b"], "events": []})
 
 
 def sweep(*judgements: Judgement, wanted: int = 3) -> dict[str, Any]:
@@ -57,6 +58,8 @@ def test_a_run_is_told_whole() -> None:
             "folder": "run",
             "ends": {"a": "returned"},
             "waits": {},
+            "waiting": [],
+            "events": [{"time": 1.0, "text": "a returned"}],
         }
     ]
 
@@ -64,10 +67,11 @@ def test_a_run_is_told_whole() -> None:
 @pytest.mark.parametrize(
     ("judgements", "passed", "counts"),
     [
-        ((FINE, FINE), True, ("3", "0", "0")),
+        ((FINE, FINE), None, ("3", "0", "0")),
+        ((FINE, FINE, FINE), True, ("3", "0", "0")),
         ((FINE, UNKNOWN), None, ("3", "0", "1")),
         ((UNKNOWN, WRONG, FINE), False, ("3", "1", "1")),
-        ((), True, ("1", "0", "0")),
+        ((), None, ("1", "0", "0")),
     ],
 )
 def test_a_sweep_is_told_cell_by_cell(
@@ -84,13 +88,10 @@ def test_a_sweep_is_told_cell_by_cell(
     assert suite.get("tests") == counts[0]
 
 
-def test_an_interrupted_sweep_has_not_passed() -> None:
-    """If a run failed before, the sweep has failed."""
-    for judgement, passed in ((FINE, None), (WRONG, False), (UNKNOWN, None)):
-        report = of_sweep("my.py", Swept([result(judgement)], 3, interrupted=True))
-        jsonschema.validate(report, SCHEMA)
-        assert report["passed"] == passed
-        assert report["not_run"] == 2
+def test_a_folder_that_is_removed_is_not_named() -> None:
+    report = of_sweep("my.py", Swept([result(FINE)], 1), kept=False)
+    jsonschema.validate(report, SCHEMA)
+    assert report["runs"][0]["folder"] is None
 
 
 def test_junit_skips_what_was_not_run() -> None:

@@ -17,7 +17,7 @@ from faults.ledger import Ledger
 from faults.ledger.record import COMMAND
 from faults.plan import Plan, PlanError
 from faults.run.leftovers import GRACE, adopting
-from faults.script.autostart import VARIABLE, WHOLE_LINES
+from faults.script.autostart import VARIABLE
 from faults.script.script import grace_of, run_script
 from reference.cli.options import BadInput
 from tests.support import own_process
@@ -143,7 +143,6 @@ def test_a_script_gets_the_folder_and_its_own_python_path(tmp_path: Path, monkey
     text = (
         "import os, sys, sitecustomize, pathlib; assert sitecustomize.CUSTOM == 7; "
         f"assert os.environ['{VARIABLE}'] == {str(tmp_path / 'run')!r}; "
-        f"assert '{WHOLE_LINES}' not in os.environ; "  # which is for files alone
         f"assert sys.path[1] == {str(tmp_path)!r}, sys.path; "
         "assert 'torch_rpc_reference_startup' in sys.modules and 'torch' not in sys.modules; "
         "import faults; assert sys.path.index(str(pathlib.Path(faults.__file__).parent.parent)) > 1"

@@ -5,19 +5,21 @@ from __future__ import annotations
 import re
 import shutil
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from faults.judge.rules import judge
+from faults.ledger.moments_seen import Moments
 from faults.ledger.record import read
 from faults.plan import Fault
 from faults.plan.fields import ENGINE_SITES
 from faults.plan.kinds import Called
+from faults.plan.places import Moment
 from faults.run.runs import Subject
-from faults.run.sweep import VARIANTS, Cell, SweepFailed, every_way
+from faults.run.sweep import Cell, SweepFailed, Unhurt, breadth_first, every_way, variants
 from tests.support import roles_subjects as plays
 from tests.support.targets import options, sweep_of
 
@@ -29,11 +31,11 @@ SITES = {
 }
 
 
-def cells(sites: Mapping[str, Called], *named: str) -> list[Cell]:
-    return [each for each in every_way(sites, 3.0, named) if isinstance(each, Cell)]
+def cells(sites: Mapping[str, Called], *named: str, moments: Sequence[Moments] = ()) -> list[Cell]:
+    return [each for each in every_way(sites, 3.0, variants(named or None), moments) if isinstance(each, Cell)]
 
 
-UNASKED = [name for name, kind in VARIANTS.items() if not kind.asked]
+UNASKED = variants(None)
 
 
 def test_each_site_has_a_cell_per_kind_and_occurrence() -> None:
@@ -61,16 +63,51 @@ def test_each_site_has_a_cell_per_kind_and_occurrence() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["Corrupt", "Corrupt reply"])
-def test_corruptions_are_swept_only_if_they_are_asked_for(name: str) -> None:
-    more = set(cells(SITES, name)) - set(cells(SITES))
-    assert {cell.injection for cell in more} == {"Corrupt request", "Corrupt reply"}
-    assert len(more) == 2 * (2 + 1 + 2 + 1)
+@pytest.mark.parametrize(
+    ("named", "wanted"),
+    [
+        (["Corrupt"], ["Corrupt request", "Corrupt reply"]),
+        (["Corrupt reply"], ["Corrupt reply"]),
+        (["Crash"], ["Crash before", "Crash after"]),
+        (["Crash at", "Crash"], ["Crash before", "Crash after", "Crash at"]),
+        (["Hold"], ["Hold request", "Hold reply", "Hold at"]),
+        (["Pause"], ["Pause at"]),
+        (["Drop request", "Duplicate"], ["Drop request", "Duplicate"]),
+    ],
+)
+def test_a_kinds_first_word_stands_for_what_is_always_swept_of_it_or_for_all(
+    named: list[str], wanted: list[str]
+) -> None:
+    assert variants(named) == wanted
+    assert not {"Corrupt reply", "Crash at", "Hold at", "Hold reply", "Pause at"} & {*variants(None)}
+
+
+def test_moments_are_swept_at_the_first_and_the_last_of_a_role() -> None:
+    """A program may have a function that no plan can name."""
+    call = Moments(Moment("call", "a", 1, "m:f"), Moment("call", "a", 3, "m:f"))
+    moments = [Moments(up := Moment("up", "a"), up), call, Moments(bad := Moment("call", "a", 1, "m:<lambda>"), bad)]
+    found = list(every_way({}, 3.0, variants(["Crash at", "Pause"]), moments))
+    assert [str(cell.fault) for cell in found if isinstance(cell, Cell)] == [
+        "Crash role=a at=up@a",
+        "Pause role=a at=up@a seconds=0.5",
+        "Crash role=a at='call:m:f#1@a'",
+        "Crash role=a at='call:m:f#3@a'",
+        "Pause role=a at='call:m:f#1@a' seconds=0.5",
+        "Pause role=a at='call:m:f#3@a' seconds=0.5",
+    ]
+    assert [(each.site, each.injection) for each in found if isinstance(each, Unhurt)] == [("m:<lambda> by a", "all")]
+
+
+def test_each_site_is_hurt_once_before_any_is_hurt_twice() -> None:
+    every = cells(SITES)
+    sites = [cell.site for cell in breadth_first(every)]
+    assert sites[:8] == [*SITES, *SITES]
+    assert sorted(map(str, breadth_first(every))) == sorted(map(str, every))
 
 
 def test_what_torch_sends_is_swept_by_what_can_hit_it() -> None:
     callers = Called({"a": 1, "b": 2}, ("ps",))
-    found = cells({"torch:to_here": callers, "torch:backward": callers}, "Corrupt")
+    found = cells({"torch:to_here": callers, "torch:backward": callers}, *UNASKED, "Corrupt")
     kinds = {site: {cell.injection for cell in found if cell.site == site} for site in ENGINE_SITES}
     assert kinds["torch:backward"] == {"Delay request", "Corrupt request"}
     assert kinds["torch:to_here"] == {*UNASKED, "Corrupt reply"} - {"Raise flight"}
@@ -106,7 +143,8 @@ def test_a_sweep_prints_its_table_and_gives_its_status(
     assert said.out.splitlines()[-1] == counts
     assert "till#3" in said.out
     assert ("110 in the till, wanted the twin's" in said.out) == (counts == "2 wrong")
-    assert re.search(r"site +┃ kind +┃ call +┃ seconds +┃ verdict", said.out)
+    assert re.search(r"^site +\w+", said.out, re.MULTILINE)
+    assert max(map(len, said.out.splitlines())) <= 100
     told = [line for line in said.err.splitlines() if " runs, about " not in line]  # which comes every 5 s
     assert (told == []) == (status == 0), said.err
     if status:

@@ -18,7 +18,7 @@ from faults.ledger import Event, Timeline
 from faults.ledger.record import Run
 from faults.plan import Plan
 from faults.plan.kinds import Called
-from faults.run.sweep import Call, Cell, Cells, Result, every_way, pairs_of, plan_of
+from faults.run.sweep import Call, Cell, Cells, Result, every_way, pairs_of, plan_of, variants
 from tests.support import roles_subjects as plays
 from tests.support.suite_runs import ROOT
 from tests.support.targets import options, sweep_of
@@ -29,7 +29,7 @@ SITES = {F: Called({"a": 3, "b": 1}, ("ps",)), G: Called({"a": 1}, ("ps",))}
 # The healthy run: a calls f three times, b calls f, then a calls g.
 HEALTHY: tuple[Call, ...] = (("a", F, 1), ("a", F, 2), ("a", F, 3), ("b", F, 1), ("a", G, 1))
 AGAIN: tuple[Call, ...] = (*HEALTHY, ("b", F, 2))  # b has called f again
-CELLS = [each for each in every_way(SITES, 3.0) if isinstance(each, Cell)]
+CELLS = [each for each in every_way(SITES, 3.0, variants(None)) if isinstance(each, Cell)]
 
 
 def cell(site: str, injection: str, occurrence: str = "first") -> Cell:
@@ -38,7 +38,7 @@ def cell(site: str, injection: str, occurrence: str = "first") -> Cell:
 
 
 def result(of: Cell, verdict: str = "equal", calls: Iterable[Call] = HEALTHY) -> Result:
-    return Result((of,), Judgement((), verdict), "", 1.0, Path("r"), calls=frozenset(calls))
+    return Result((of,), Judgement((), verdict), Path("r"), calls=frozenset(calls))
 
 
 def named(found: Iterable[Cells]) -> list[str]:
@@ -130,7 +130,7 @@ def test_a_budget_may_end_among_the_pairs(
 
     for budget, faults in ((3.5, [1] * 4), (6.5, [1] * 4 + [2] * 3), (None, [1] * 4 + [2] * 6)):
         asked = options(budget=budget, sites=F, kinds=["Drop"], pairs=True)
-        results = run_cells(run_at, healthy, tmp_path, asked, 3.0, [])
+        results = run_cells(run_at, healthy, tmp_path, asked, 3.0, []).results
         assert [len(each.cells) for each in results] == faults
         assert [each.folder.name for each in results] == [f"{number:04d}" for number in range(len(faults))]
     assert capsys.readouterr().err == "shop: 5 of 6 runs, about 1 s left\n"  # of the pairs; the cells took 4 s

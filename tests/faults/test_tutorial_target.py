@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import torch
 
-from faults.run.runs import of_tutorial
+from faults.run.runs import Compared, of_tutorial
 from reference import load
 from reference.outcome import Raised, Returned
 from reference.trace import Trace
@@ -20,6 +20,7 @@ def test_a_subjects_trace_is_judged_by_its_twin() -> None:
     judged = subject.judge({"worker0": Returned(trace), "worker1": Returned(None)})
     assert judged is not None
     assert judged[0] == "equal"
+    assert Compared(*judged).losses == {"run": trace.losses(), "twin": trace.losses()}
     name, tensor = next((name, tensor) for name, tensor in trace.tensors.items() if tensor.is_floating_point())
     spoilt = replace(trace, tensors={**trace.tensors, name: tensor + 1})
     judged = subject.judge({"worker0": Returned(spoilt)})

@@ -9,7 +9,7 @@ from pathlib import Path
 from faults.judge.rules import Judgement
 from faults.ledger.record import Run
 from faults.plan import Plan
-from faults.script.results import Results
+from faults.script.results import UNCHECKED, Results
 from faults.script.script import run_script
 
 ROOT = Path(__file__).parents[2]
@@ -60,7 +60,7 @@ EXAMPLES = (
 )
 
 
-def run_example(example: Example, place: Path, results: Results | None = None) -> tuple[Run, Judgement]:
+def run_example(example: Example, place: Path, results: Results = UNCHECKED) -> tuple[Run, Judgement]:
     """Run an example's program, copied into ``place``. The run's folder is ``place / "run"``."""
     from faults.inject.messages import small_files_only  # imports torch, which who reads the table spares
 
@@ -74,6 +74,6 @@ def run_example(example: Example, place: Path, results: Results | None = None) -
             place / "run",
             deadline=90,
             bound=example.bound,
-            results=replace(results or Results(), command=example.check) if example.check else results,
+            results=replace(results, command=example.check) if example.check else results,
             trace=example.trace,
         )

@@ -21,7 +21,7 @@ PROGRAMS = Path(__file__).parent
 
 def run_under(program: str, plan: str, place: Path, deadline: float) -> tuple[Run, Judgement]:
     """Run a copy of a program under a plan, as the command line does. The run's folder is ``place / "run"``."""
-    results = Results(command=CHECKS.get(program, ""))  # without a command they only keep what is printed
+    results = Results(command=CHECKS.get(program, ""))
     copy = str(shutil.copy(PROGRAMS / f"{program}.py", place))
     command = [sys.executable, *shlex.split(COMMANDS[program].format(shlex.quote(copy)))]
     return run_script(command, Plan.parse(plan), place / "run", deadline=deadline, results=results)

@@ -72,9 +72,10 @@ ROOMS: dict[str, set[str]] = {
     "faults.strategies": {"faults.plan"},
     "faults.run": _RUN,
     "faults.script": {*_RUN, "faults.script"},
-    "faults.testing": _RUN,
+    "faults.report": {*_JUDGE, "faults.judge", "faults.run", "faults.script"},
+    "faults.testing": {*_RUN, "faults.report"},
     "faults.pytest_plugin": {*_RUN, "faults.script", "faults.testing"},
-    "faults.cli": {*_RUN, "faults.script", "reference.cli"},
+    "faults.cli": {*_RUN, "faults.script", "faults.report", "reference.cli"},
     "faults.startup": {"faults.script"},
 }
 

@@ -103,7 +103,7 @@ def test_a_command_line_is_accepted(
         monkeypatch.delenv(name, raising=False)
     if "--as-plan" in arguments:
         prepare_a_run(arguments[1])
-    elif arguments[0] == "check":
+    elif arguments[0] in ("check", "report"):
         faults.cli.main.main(["prepare", arguments[1], "--healthy"])
     if arguments[0] == "compare":
         trace = load("dist_autograd").train_locally(load("dist_autograd").Case())
@@ -115,10 +115,10 @@ def test_a_command_line_is_accepted(
         status = {"faults": faults.cli.main.main, "reference": reference.cli.main.main}[package](arguments)
         judges = arguments[0] == "check" and "--as-plan" not in arguments
         assert status == (3 if judges else 0), capsys.readouterr().err
-        prints = ("list", "prepare", "check", "compare")
+        prints = ("list", "prepare", "check", "report", "compare")
         assert arguments[0] in prints or arguments[:2] == ["conform", "export"]
     except Started:
-        assert arguments[0] not in ("prepare", "check")
+        assert arguments[0] not in ("prepare", "check", "report")
     except SystemExit:
         assert arguments[-1] == "--help"
 

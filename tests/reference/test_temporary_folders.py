@@ -151,7 +151,7 @@ def test_what_is_no_folder_is_refused(maker: str, place: str, tmp_path: Path) ->
 def test_a_failed_test_that_cannot_be_kept_says_why(tmp_path: Path) -> None:
     """Its report has that line instead of the place; the run goes on."""
     (tmp_path / "file\x1b").touch()
-    option = SimpleNamespace(faults_keep=str(tmp_path / "file\x1b"))
+    option = SimpleNamespace(faults_keep=str(tmp_path / "file\x1b"), faults_report=None)
     item: Any = SimpleNamespace(config=SimpleNamespace(option=option), nodeid="test_it.py::test")
     report: Any = SimpleNamespace(when="call", sections=[])
     tell(item, RunningTest(), report)

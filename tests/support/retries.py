@@ -9,7 +9,7 @@ from faults.judge.rules import Judgement
 from faults.ledger.record import Run
 from faults.plan import Fault, Plan
 from faults.plan.kinds import CALLS
-from faults.script.results import Results
+from faults.script.results import UNCHECKED, Results
 from faults.script.script import run_script
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "retries"
@@ -46,7 +46,7 @@ def verdict_of(injection: str) -> str:
     return "failed loudly" if injection in ENDING else "unchecked"
 
 
-def run(program: str, injection: str, place: Path, results: Results | None = None) -> tuple[Run, Judgement]:
+def run(program: str, injection: str, place: Path, results: Results = UNCHECKED) -> tuple[Run, Judgement]:
     """Run a program under a fault. The run's folder is ``place / "run"``."""
     from faults.inject.messages import small_files_only  # imports torch, which who reads the table spares
 

@@ -14,8 +14,8 @@ from faults.run.runs import Subject
 
 def options(**given: Any) -> Namespace:
     """Return the options of a command: these, and the others as the command line leaves them."""
-    names = ["dir", "sites", "kinds", "budget", "part", "json", "junit"]
-    return Namespace(**{**dict.fromkeys(names), "pairs": False, **given})
+    names = ["dir", "sites", "kinds", "budget", "part", "json", "junit", "html"]
+    return Namespace(**{**dict.fromkeys(names), "pairs": False, "jobs": 1, **given})
 
 
 def sweep_of(subject: Subject, options: Namespace) -> int:

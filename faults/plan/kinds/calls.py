@@ -42,6 +42,7 @@ class OfCall(Kind):
         engine_sites: which sides it can hit of what torch's engine sends: of the other sites none. A kind without
             sides has the side None.
         variants: the fields that a sweep gives to it, each under the word that follows its name in the table.
+        swept_if_named: why it is swept only if it is named; empty if it always is.
         least_callers: the number of callers that a site needs.
     """
 
@@ -50,6 +51,7 @@ class OfCall(Kind):
     may: ClassVar[tuple[str, ...]] = ("role", "to", "nth", "every", "chance_percent", "lives")
     engine_sites: ClassVar[Mapping[str, Sequence[str | None]]] = {}
     variants: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    swept_if_named: ClassVar[str] = ""
     least_callers: ClassVar[int] = 1
 
     def refusal(self, fault: Fault) -> str | None:
@@ -120,6 +122,7 @@ class Delay(OfCall):
 
     name = "Delay"
     needs = ("site", "side", "seconds")
+    did = "the {side} of {call} was late"
     harm = 0
     gentle = True
     engine_sites: ClassVar = {TO_HERE: _BOTH, BACKWARD: ("request",)}
@@ -137,10 +140,13 @@ class Hold(OfCall):
 
     name = "Hold"
     needs = ("site", "side", "seconds")
+    did = "{callee}'s Python was stopped by {call}"
     harm = 50
     gentle = True
     ends_unseen = True
     engine_sites: ClassVar = {TO_HERE: _BOTH}
+    variants: ClassVar = {side: {"side": side, "seconds": 0.2} for side in _BOTH}
+    swept_if_named = "is late as a `Delay` is, for all calls of the callee at once"
 
 
 class _Answered(OfCall):
@@ -160,6 +166,7 @@ class Raise(_Answered):
     needs = ("site", "side")
     may = (*OfCall.may, "error", "text")
     words: ClassVar = {"side": ("flight",)}
+    did = "{call} failed by the plan"
     harm = 60
     drawn: ClassVar = {
         "error": (None, "ValueError", "KeyError", "RuntimeError"),
@@ -198,6 +205,7 @@ class Drop(_Answered):
 
     name = "Drop"
     needs = ("site", "side")
+    did = "the {side} of {call} was lost"
     harm = 80
     engine_sites: ClassVar = {TO_HERE: _BOTH}
     variants: ClassVar = {side: {"side": side} for side in _BOTH}
@@ -211,6 +219,7 @@ class Duplicate(OfCall):
 
     name = "Duplicate"
     needs = ("site",)
+    did = "{call} was executed twice"
     harm = 70
     gentle = True
     costs_no_time = True
@@ -225,6 +234,7 @@ class Crash(_Answered):
     name = "Crash"
     needs = ("site", "when")
     may = (*OfCall.may, "how")
+    did = "the plan ended {callee} {side} it executed {call}"
     harm = 110
     drawn: ClassVar = {"how": crash_ways.DRAWN}
     ends_process = True
@@ -241,6 +251,7 @@ class Order(OfCall):
     name = "Order"
     needs = ("site", "roles", "seconds")
     may = ("to", "nth", "every", "lives")
+    did = "calls of {function} were executed in the plan's order"
     harm = 10
     gentle = True
     one_for_all = True
@@ -278,8 +289,9 @@ class Corrupt(OfCall):
 
     name = "Corrupt"
     needs = ("site", "side", "change")
+    did = "the {side} of {call} was changed"
     harm = 120
-    asked = "needs tensors, and a program that checks its data"
+    asked = swept_if_named = "needs tensors, and a program that checks its data"
     changes_data = True
     engine_sites: ClassVar = {TO_HERE: ("reply",), BACKWARD: ("request",)}
     variants: ClassVar = {side: {"side": side, "change": "zeros"} for side in _BOTH}

@@ -37,8 +37,9 @@ class Kind:
         mark: the field by which a fault of this name is known to be at this place.
         needs, may: the fields that a fault has to have, and those that it may have.
         words: further words that a field takes, besides those of `fields.WORDS`.
+        did: what a firing has done, as a sentence says it, with words in braces for `faults.judge.story`.
         harm: draws shrink towards kinds with less. Of two with the same harm, the first of the registry.
-        asked: why it is drawn and swept only if it is named; empty if it always is.
+        asked: why it is drawn only if it is named; empty if it always is.
         drawn: the values that are drawn for a field, the smallest first.
         gentle: it loses nothing.
         costs_no_time: after this kind alone any failure is needless, even a time-out.
@@ -57,6 +58,7 @@ class Kind:
     needs: ClassVar[tuple[str, ...]]
     may: ClassVar[tuple[str, ...]] = ()
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    did: ClassVar[str]
     harm: ClassVar[int]
     asked: ClassVar[str] = ""
     drawn: ClassVar[Mapping[str, Sequence[Any]]] = {}

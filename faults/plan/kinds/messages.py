@@ -74,6 +74,7 @@ class Delay(OfMessage):
 
     name = "Delay"
     needs = ("message", "seconds")
+    did = "messages {message} of {role} were late"
     harm = 0
     gentle = True
 
@@ -92,6 +93,7 @@ class Drop(OfMessage):
 
     name = "Drop"
     needs = ("message", "times")
+    did = "messages {message} of {role} were lost"
     harm = 80
     drawn: ClassVar = {"times": (1, 2, 3)}
 

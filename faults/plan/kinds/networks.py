@@ -49,6 +49,7 @@ class Partition(_Healing):
 
     name = "Partition"
     needs = ("role", "direction")
+    did = "{role} was cut off"
     harm = 100
 
 
@@ -57,6 +58,7 @@ class Reset(OfNetwork):
 
     name = "Reset"
     needs = ("role",)
+    did = "connections of {role} were reset"
     harm = 90
 
 
@@ -65,6 +67,7 @@ class Lossy(_Healing):
 
     name = "Lossy"
     needs = ("role", "direction", "percent")
+    did = "packets of {role} were lost"
     harm = 30
     drawn: ClassVar = {"percent": (1.0, 10.0, 50.0, 100.0)}
 
@@ -75,6 +78,7 @@ class Slow(OfNetwork):
     name = "Slow"
     needs = ("role",)
     may = ("kbit_per_second", "latency_ms", "jitter_ms", "reorder_percent", "at", "seconds")
+    did = "the network of {role} was slow"
     harm = 20
     gentle = True
     drawn: ClassVar = {

@@ -40,6 +40,7 @@ class Crash(OfProcess):
     name = "Crash"
     needs = ("role", "at")
     may = ("how", "lives")
+    did = "the plan ended {role}"
     harm = 110
     ends_process = True
     ends_unseen = True
@@ -62,6 +63,7 @@ class Pause(OfProcess):
     """The role is stopped, and goes on later."""
 
     name = "Pause"
+    did = "{role} was stopped"
     harm = 40
     gentle = True
 
@@ -70,6 +72,7 @@ class Hold(OfProcess):
     """The role holds its own GIL."""
 
     name = "Hold"
+    did = "{role}'s Python was stopped"
     harm = 50
     gentle = True
     ends_unseen = True

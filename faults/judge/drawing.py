@@ -1,0 +1,226 @@
+"""Turn a run's timeline into what is drawn: a lane for each role, its lives, its calls, and what happened to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from faults.judge.facts import GONE, RUNNING, Facts, how_all_ended, player, short
+from faults.judge.waiting import call_name, told_waits
+from faults.ledger.error_links import from_json
+from faults.ledger.ledger import Event
+from faults.ledger.record import COMMAND
+from faults.plan.places import INTERNAL
+from reference.system.text import one_line
+
+# The most calls that a page draws. It keeps first those that were hurt, failed or have no end.
+MOST = 5000
+# The longest text of a call or mark (characters).
+TEXT = 300
+# The events that are drawn as a point, with their signs.
+MARKS = {
+    "step": "•",
+    "fired": "⚡",
+    "interrupted": "✗",
+    "thread": "✗",
+    "logged": "!",
+    "refused": "!",
+    "failed": "!",
+    "broken": "!",
+    "shutdown": "▽",
+    "up": "△",
+}
+# Ends of lives, by the sign at the end of a lane.
+ENDS = {"Returned": "●", GONE: "○", RUNNING: "…", "Overdue": "…"}
+
+
+def drawing(facts: Facts, most: int | None = MOST) -> dict[str, Any]:
+    """Return what a page draws, as plain data. Times are seconds of the timeline, rounded to microseconds.
+
+    ``lanes``: roles; ``lives``: [lane, begin, end, sign, text]; ``marks``: [lane, time, sign, text]; ``spans``: pauses
+    and hurt networks as [lane, begin, end, text]; ``calls``: [from, to, begin, end, how, text, executing, executed],
+    where ``how`` is ok, fail, hurt or open, and a time that is not known is None; of one that is open, ``end`` is when
+    its caller or its callee ended; ``left_out``: how many calls are more
+    than ``most``; ``busy``: when the last of all that happened was over, but for the ends of lives.
+    """
+    lanes = list(dict.fromkeys([*(life.role for life in facts.lives), *_peers(facts)]))
+    number = {name: place for place, name in enumerate(lanes)}
+    calls = list(_calls(facts, number))
+    kept = sorted(sorted(calls, key=lambda call: (call[4] == "ok", call[2]))[:most], key=lambda call: call[2])
+    lives: list[Any] = [
+        [number[life.role], _first(life.events), _t(life.end.time - facts.run.timeline.zero), *_sign(life.end)]
+        for life in facts.lives
+    ]
+    if facts.command is not None:
+        lanes.append(player(COMMAND))
+        sign, text = _sign(facts.command)
+        status = ", with status 0" * facts.command.returned
+        lives.append([len(lanes) - 1, 0.0, _t(facts.command.time - facts.run.start), sign, f"{text}{status}"])
+    for call in kept:
+        if call[4] == "open":
+            ends = [end for lane, _, end, *_ in lives if lane in call[:2] and end >= call[2]]
+            call[3] = min(ends, default=None)
+    marks, spans = list(_marks(facts, number)), list(_spans(facts, number))
+    times: list[float] = [each for call in kept for each in call[2:4] if each is not None]
+    times += [mark[1] for mark in marks] + [span[1] for span in spans]
+    busy = max(times, default=0.0)
+    times += [each for life in lives for each in life[1:3]]
+    return {
+        "lanes": [_text(name) for name in lanes],
+        "lives": lives,
+        "calls": kept,
+        "marks": marks,
+        "spans": spans,
+        "left_out": len(calls) - len(kept),
+        "begin": min(times, default=0.0),
+        "busy": busy,
+        "end": max(times, default=1.0),
+    }
+
+
+def _peers(facts: Facts) -> Iterator[str]:
+    """The roles that are only called or hit, such as one whose ledger is lost."""
+    for event in facts.run.timeline.of("invoke"):
+        yield str(event.details.get("to"))
+
+
+def _sign(end: Any) -> tuple[str, str]:
+    return ENDS.get(end.kind, "✗"), _text(end.text)
+
+
+def _first(events: Sequence[Event]) -> float:
+    return _t(events[0].time) if events else 0.0
+
+
+def _t(seconds: float) -> float:
+    return round(seconds, 6)
+
+
+def _text(text: object) -> str:
+    return one_line(" ".join(str(text).split()), TEXT)
+
+
+def _calls(facts: Facts, number: Mapping[str, int]) -> Iterator[list[Any]]:
+    """Yield the program's own calls. Those that torch makes itself are left out."""
+    at_callee = _at_callees(facts.run.timeline.of("executing", "executed"))
+    hurt = {id(each) for hits, _ in facts.messages.values() for each in hits}
+    begun: dict[tuple[object, ...], list[Any]] = {}
+    for event in facts.run.timeline.of("invoke", "ok", "fail", "info"):
+        if str(event.details.get("site")).startswith(INTERNAL) or event.role not in number:
+            continue
+        if event.event == "invoke":
+            to = number[str(event.details.get("to"))]
+            faults = event.details.get("faults") or ()
+            more = "".join(f", hit by fault {each + 1}" for each in faults)
+            seen = at_callee.get((event.role, *event.call), (None, None))
+            name = _text(f"{call_name(event)}{more}")
+            begun[event.made] = [number[event.role], to, _t(event.time), None, "open", name, *seen]
+            yield begun[event.made]
+        elif (call := begun.pop(event.made, None)) is not None:
+            call[3] = _t(event.time)
+            hit = "hit by" in call[5] or id(event) in hurt
+            call[4] = "fail" if event.event != "ok" else "hurt" if hit else "ok"
+            call[5] = _text(f"{call[5]}{_error(event)}")
+
+
+def _at_callees(events: Sequence[Event]) -> dict[tuple[object, ...], tuple[float | None, float | None]]:
+    """When each call that a fault has hit began to execute and was done, by its caller and number."""
+    found: dict[tuple[object, ...], tuple[float | None, float | None]] = {}
+    for event in events:
+        made = (event.details.get("caller"), *event.call)
+        begin, end = found.get(made, (None, None))
+        found[made] = (_t(event.time), end) if event.event == "executing" else (begin, _t(event.time))
+    return found
+
+
+def _error(event: Event) -> str:
+    links = from_json(event.details.get("links"))
+    told = str(links[0]) if links else str(event.details.get("error", ""))
+    return f": {told}" if event.event != "ok" else ""
+
+
+def _marks(facts: Facts, number: Mapping[str, int]) -> Iterator[list[Any]]:
+    for event in facts.run.timeline.of(*MARKS):
+        lane = _lane(event, number)
+        if lane is not None:
+            yield [lane, _t(event.time), MARKS[event.event], _text(_told(facts, event))]
+
+
+def _lane(event: Event, number: Mapping[str, int]) -> int | None:
+    """The lane on which an event is drawn: of a fault that a role fires at another one, that one's."""
+    hit = event.details.get("hurt") or event.details.get("role") if event.event == "fired" else None
+    return number.get(str(hit), number.get(event.role))
+
+
+def _told(facts: Facts, event: Event) -> str:
+    details = event.details
+    if event.event == "fired" and details.get("fault") in range(len(facts.run.plan.faults)):
+        return f"fault {details['fault'] + 1} fired: {facts.run.plan.faults[details['fault']]}"
+    if event.event == "step":
+        return f"step {details.get('number')}"
+    if event.event == "shutdown":
+        return "comes to its shutdown"
+    told = details.get("error") or details.get("text") or details.get("why") or ""
+    return f"{event.event}{': ' * bool(told)}{short(str(told), TEXT)}"
+
+
+def _spans(facts: Facts, number: Mapping[str, int]) -> Iterator[list[Any]]:
+    """Yield the times in which a process was stopped, or a network was hurt: to the end if nothing ended them."""
+    last = max((event.time for event in facts.run.timeline.events), default=0.0)
+    for fired in facts.run.timeline.of("fired"):
+        fault = fired.details.get("fault")
+        if fired.details.get("kind") in ("Pause", "Partition", "Lossy", "Reset", "Slow"):
+            ends = [each.time for each in facts.run.timeline.of("resumed", "died", "healed") if _ends(each, fired)]
+            lane = _lane(fired, number)
+            if lane is not None:
+                told = f"{fired.details.get('kind')} (fault {int(fault or 0) + 1})"
+                yield [lane, _t(fired.time), _t(min(ends, default=last)), told]
+
+
+def _ends(event: Event, fired: Event) -> bool:
+    return event.details.get("fault") == fired.details.get("fault") and event.time >= fired.time
+
+
+Happened = list[tuple[float, str, str]]
+
+
+def happened(drawn: Mapping[str, Any]) -> Happened:
+    """Return what changed what came next, by time, each with its text and fail, hurt or nothing: faults, calls that
+    were hurt or failed, errors, shutdowns, ends of lives. What a fault does comes after it."""
+    lanes = drawn["lanes"]
+    how_bad = {"⚡": "hurt", "▽": "", "✗": "fail", "!": "fail"}
+    marks = [mark for mark in drawn["marks"] if mark[2] in how_bad]
+    found = [(time, f"{lanes[lane]}: {text}", how_bad[sign]) for lane, time, sign, text in marks]
+    for caller, callee, begin, end, how, text, *_ in drawn["calls"]:
+        if how in ("fail", "hurt"):
+            name, _, error = text.partition(": ")
+            told = f"failed: {error}" if how == "fail" else "returned"
+            found.append((begin if end is None else end, f"{lanes[caller]} → {lanes[callee]}: {name} {told}", how))
+    for lane, _, end, sign, text in drawn["lives"]:
+        found.append((end, f"{lanes[lane]} {text}", "" if sign == "●" else "fail"))
+    return sorted(found, key=lambda each: each[0])
+
+
+def shortened(events: Happened, most: int) -> Happened:
+    """Leave out the middle of a long list, and say so."""
+    if len(events) <= most:
+        return events
+    first, last = events[: most // 2], events[len(events) - most + most // 2 :]
+    return [*first, (last[0][0], f"{len(events) - most} more events before this", "dim"), *last]
+
+
+# The most events of a run that reports tell.
+EVENTS = 60
+
+
+def told(facts: Facts) -> dict[str, Any]:
+    """Return what a report for machines tells of any run: its seconds, ends and waits, and what happened."""
+    run = facts.run
+    events = shortened(happened(drawing(facts, most=None)), EVENTS)
+    return {
+        "seconds": round(run.seconds, 3),
+        "ends": {one_line(role): one_line(text) for role, text in how_all_ended(run).items()},
+        "waits": {one_line(name): one_line(place) for name, place in run.waits.items()},
+        "waiting": [one_line(each) for each in told_waits(facts)],
+        "events": [{"time": round(time, 6), "text": text} for time, text, _ in events],
+    }

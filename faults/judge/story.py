@@ -1,0 +1,160 @@
+"""Tell the story of a run from its facts: the verdict as a sentence, what became of each fault, how each role ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from faults.judge.bound import allowed
+from faults.judge.facts import Facts, Failure, player, short
+from faults.judge.rules import DEFECTS, LOUD, UNKNOWN, Judgement
+from faults.judge.waiting import call_name, told_waits
+from faults.ledger.ledger import Event
+from faults.plan.places import Moment
+from faults.plan.plan import Fault
+from reference.system.text import one_line
+
+# What each verdict means: the end of the story. Of one that is no pass, the rule that does not hold follows.
+MEANS = {
+    **dict.fromkeys(DEFECTS, "This is a defect"),
+    "not fired": "The run shows nothing of what its plan wanted to know",
+    UNKNOWN: "What the folder holds is not enough for a verdict",
+    "equal": "The run passed: it did its work, with the right result",
+    "recovered": "The run passed: a role was started again, and the result is right",
+    "unchecked": "The run passed: it did its work. Nobody said what is right",
+    LOUD: "The run passed: it could not do its work, and said so in time",
+}
+# What each rule asks.
+ASKS = {
+    "record": "Is the run's record whole?",
+    "ends": "Did everything end in time?",
+    "left": "Is nothing left behind?",
+    "result": "Is the result right, as far as somebody said what is?",
+    "errors": "Is no error the program's own mistake?",
+    "needed": "Did it fail only because something was lost?",
+    "fired": "Did each fault of the plan fire?",
+    "evidence": "Is there evidence enough?",
+}
+# The longest reason in the sentence (characters).
+_REASON = 300
+
+
+@dataclass(frozen=True)
+class FaultStory:
+    """What became of one fault of the plan. ``times``: of what happened, each with what it was."""
+
+    text: str
+    times: Sequence[tuple[float, str]]
+    verdict: str
+
+
+def sentence(facts: Facts, judgement: Judgement) -> str:
+    """Say in a few words what was done to the run, what came of it, and what the verdict means."""
+    why = next((check.text for check in judgement.complaints), "")
+    meaning = f"{MEANS[judgement.verdict]}{f': {one_line(why, _REASON)}' * bool(why)}."
+    return " ".join([*_happened(facts), meaning])
+
+
+def _happened(facts: Facts) -> Iterator[str]:
+    """Yield sentences: the faults that fired, the failures after them, and when all had ended."""
+    run = facts.run
+    hits = sorted(((event.time, number) for number, event in facts.effects.items() if event is not None))
+    for time, number in hits[:3]:
+        again = f", and {len(hits) - 3} more faults fired" if len(hits) > 3 and number == hits[2][1] else ""
+        yield f"{_capital(did(facts, number))} {time:.2f} s after the start{again}."
+    failures = facts.of_roles or facts.failures
+    noticed = [each for each in failures if each.end.process not in facts.killed]
+    if noticed:
+        first, *others = noticed
+        names = [player(each.role) for each in others]
+        then = f"; then {_listed(names)} failed" if names else ""
+        yield f"{_capital(player(first.role))} {_end(first)}{_later(first.time, hits)}{then}."
+    if waits := list(told_waits(facts)):
+        yield f"{_capital('; '.join(waits[:3]))}{f'; and {len(waits) - 3} more wait' * (len(waits) > 3)}."
+    elif facts.every_role_returned and facts.lives:
+        last = max(life.end.time for life in facts.lives) - run.timeline.zero
+        yield f"All roles returned, the last one {last:.1f} s after the start."
+    elif run.complete and hits and noticed:
+        late, most = max(each.time for each in failures) - hits[-1][0], allowed(run, hits[0][0])[0]
+        yield f"All who failed had ended {max(0.0, late):.1f} s after the last fault; {most:.1f} s are allowed."
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [*names[:4], *([f"{len(names) - 4} more"] if len(names) > 4 else [])]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _end(failure: Failure) -> str:
+    """How a role ended, with the class of its error and not its text."""
+    links = failure.links
+    return f"raised {links[0].name}" if failure.end.kind == "Raised" and links else short(failure.end.text)
+
+
+def _later(time: float, hits: Sequence[tuple[float, int]]) -> str:
+    before = [each for each, _ in hits if each <= time]
+    return f", {time - before[-1]:.2f} s later" if before else f" {max(0.0, time):.2f} s after the start"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:] if text.split(" ", 1)[0] in _WORDS else text
+
+
+# The first words of sentences that are no role's name.
+_WORDS = {"the", "calls", "connections", "packets", "messages", "nobody"}
+
+
+def did(facts: Facts, number: int) -> str:
+    """Say what the first firing of a fault has done."""
+    fault, event = facts.run.plan.faults[number], facts.effects[number]
+    assert event is not None, number
+    return fault.traits.did.format_map(_Words(fault, event))
+
+
+class _Words(dict[str, str]):
+    """The words that a kind's `did` names, from the fault and the event of its first effect."""
+
+    def __init__(self, fault: Fault, event: Event) -> None:
+        details = event.details
+        caller, callee = str(details.get("caller", event.role)), event.role
+        if event.event == "invoke":  # an Order's first call, at its caller
+            caller, callee = event.role, str(details.get("to"))
+        super().__init__(
+            call=f"{call_name(event)} of {caller}",
+            function=call_name(event).partition("#")[0],
+            callee=callee,
+            side=str(details.get("side") or fault.side or fault.when or "call"),
+            role=str(fault.role or "all roles"),
+            message=str(fault.message),
+        )
+
+
+def fault_stories(facts: Facts) -> list[FaultStory]:
+    """Return what became of each fault, in the order of the plan."""
+    return [_fault_story(facts, number, fault) for number, fault in enumerate(facts.run.plan.faults)]
+
+
+_TOLD = ("planned", "fired", "effective", "failed", "healed", "resumed", "died")
+
+
+def _fault_story(facts: Facts, number: int, fault: Fault) -> FaultStory:
+    events = [each for each in facts.run.timeline.of(*_TOLD) if each.details.get("fault") == number]
+    times = [(each.time, f"{each.event} by {each.role}{_at(each)}") for each in events]
+    seen = facts.effects[number]
+    if not any(each.event == "fired" for each in events) and seen is not None:
+        times.append((seen.time, f"fired: {call_name(seen)} of {seen.role} shows it"))
+    fired = any("fired" in text for _, text in times)
+    verdict = "effective" if any(each.event == "effective" for each in events) else "fired" if fired else "not fired"
+    return FaultStory(str(fault), sorted(times), verdict)
+
+
+def _at(event: Event) -> str:
+    if "site" in event.details:
+        return f" at {call_name(event)} of {event.details.get('caller', event.role)}"
+    moment = event.details.get("at")
+    return f" at {short_moment(str(moment))}" if moment else ""
+
+
+def short_moment(text: str) -> str:
+    """Name a moment without the module of its call."""
+    moment = Moment.parse(text)
+    return text if not moment.site else f"{moment.site.rpartition(':')[2]}#{moment.number}@{moment.role}"

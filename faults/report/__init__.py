@@ -1,0 +1,1 @@
+"""Show runs: as a page, and as a trace for Perfetto."""

@@ -1,0 +1,199 @@
+"""Write the page of a run: one HTML file that fetches nothing. All texts of programs are escaped and have a limit."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from faults.judge.drawing import EVENTS, MOST, TEXT, drawing, happened, shortened
+from faults.judge.facts import Facts, Life, links_in
+from faults.judge.rules import Check, Judgement
+from faults.judge.story import ASKS, fault_stories, sentence
+from faults.judge.waiting import told_waits
+from faults.ledger.error_links import Link
+from faults.script.results import printed
+from faults.script.stacks import STACKS
+from reference import TUTORIALS
+from reference.outcome import end_of
+from reference.system.files import Unusable, content_of, log_of, stacks_of
+from reference.system.text import one_line, printable
+
+# The most roles whose ends are shown with their logs.
+LOGS = 40
+
+
+def page(facts: Facts, judgement: Judgement, folder: Path, said: tuple[str, str] | None = None) -> str:
+    """Return the page of a run that lies in ``folder``. ``said``: who else has judged it, and failed it: a word and a
+    sentence."""
+    drawn = drawing(facts)
+    run = facts.run
+    text: str = template("page.html").render(
+        name=line(_title(run.name)),
+        whole_name=line(run.name),
+        verdict=said[0] if said else judgement.verdict,
+        passed=_WORDS[False if said else judgement.passed],
+        sentence=line(said[1] if said else sentence(facts, judgement)),
+        broken=[] if said else [_check(each) for each in judgement.complaints],
+        held=[] if said else [_check(each) for each in judgement.checks if each.holds],
+        losses=_losses(run.losses),
+        faults=[{"text": line(e.text), "verdict": e.verdict, "times": _times(e.times)} for e in fault_stories(facts)],
+        drawing=drawn,
+        left_out=drawn["left_out"],
+        kept=MOST,
+        events=shortened(happened(drawn), EVENTS),
+        waits=[*map(line, told_waits(facts)), *(line(f"{name} waits at {at}") for name, at in run.waits.items())],
+        leaks=[line(each) for each in run.leaks],
+        ends=list(_ends(facts, folder)),
+        notes=[line(each) for each in judgement.notes],
+        repeat=list(_repeat(facts)),
+        seconds=f"The run took {run.seconds:.2f} s, with the start of its processes." if run.complete else "",
+        versions=", ".join(_versions(facts)),
+        made=f"Made by torch-rpc-reference {version('torch-rpc-reference')} from the folder “{line(str(folder))}”.",
+    )
+    return text
+
+
+_WORDS = {True: "pass", False: "fail", None: "unknown"}
+
+
+def _check(check: Check) -> dict[str, str]:
+    return {"name": check.name, "asks": ASKS[check.name], "holds": _WORDS[check.holds], "text": line(check.text)}
+
+
+def _title(name: str) -> str:
+    """A command without the folders of its files."""
+    return " ".join(Path(word).name if word.startswith("/") else word for word in name.split())
+
+
+# The size of the drawing of losses.
+_WIDTH, _HEIGHT = 600, 140
+
+
+def _losses(losses: Mapping[str, Sequence[float]]) -> dict[str, Any] | None:
+    """Return the curves of a run and its twin as points of a drawing, and the first step in which they differ."""
+    own, twin = losses.get("run", ()), losses.get("twin", ())
+    if not own or not twin:
+        return None
+    low, high = min(*own, *twin), max(*own, *twin)
+
+    def points(values: Sequence[float]) -> str:
+        right, up = _WIDTH / max(1, len(values) - 1), _HEIGHT / ((high - low) or 1.0)
+        return " ".join(f"{step * right:.1f},{_HEIGHT - (value - low) * up:.1f}" for step, value in enumerate(values))
+
+    first = next((step for step, pair in enumerate(zip(own, twin, strict=False)) if pair[0] != pair[1]), None)
+    same = "They are equal." if first is None else f"They differ from step {first} on."
+    return {"run": points(own), "twin": points(twin), "low": f"{low:.6g}", "high": f"{high:.6g}", "said": same}
+
+
+def _versions(facts: Facts) -> Iterator[str]:
+    """Yield the versions that the roles have told, each once."""
+    for name in ("torch", "python"):
+        found = {str(event.details[name]) for event in facts.run.timeline.of("up") if name in event.details}
+        yield from (line(f"{name} {version}") for version in sorted(found))
+
+
+def template(name: str) -> Any:
+    """Return one of this folder's templates, which escapes all that it is given."""
+    loader = PackageLoader("faults", "report")
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined).get_template(name)
+
+
+def line(text: str) -> str:
+    """Make one printable line of limited length of any text."""
+    return one_line(" ".join(text.split()), 4 * TEXT)
+
+
+def _times(times: Any) -> list[tuple[float, str]]:
+    found = [(time, line(what)) for time, what in times]
+    return found if len(found) <= 8 else [*found[:7], (found[-1][0], f"(the last of {len(found)}) {found[-1][1]}")]
+
+
+def _ends(facts: Facts, folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield how each life of a role ended, with its chain of errors and the end of what it has written."""
+    several = {life.role for life in facts.lives if life.number > 1}
+    for life in facts.lives[:LOGS]:
+        failed = not life.end.returned
+        yield {
+            "role": line(f"{life.role} (life {life.number})" if life.role in several else life.role),
+            "text": line(life.end.text),
+            "bad": failed,
+            "chain": list(_chain(_links(life))) if failed else [],
+            "files": list(_files(folder, life.role)) if failed and life.last else [],
+        }
+    if facts.command is not None:
+        found = [(f"{name}, each line once", "\n".join(lines)) for name, lines in printed(folder)]
+        if text := _end_of(folder / STACKS):
+            found.append(("stacks of overdue processes", text))
+        bad = not facts.command.returned
+        told = f"{facts.command.text}{', with status 0' * facts.command.returned}"
+        yield {"role": "the command", "text": line(told), "bad": bad, "chain": [], "files": found}
+
+
+def _links(life: Life) -> list[Link]:
+    event = life.of("raised") or life.of("logged")
+    return links_in(event) if event is not None else []
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A link of a chain as the page shows it."""
+
+    way: str
+    text: str
+    depth: int
+
+
+_WAYS = {"cause": "raised from", "context": "while handling", "member": "of the group", "callee": "the callee raised"}
+
+
+def _chain(links: list[Link]) -> Iterator[_Shown]:
+    depths: list[int] = []
+    for link in links:
+        depths.append(depths[link.of] + 1 if link.way else 0)
+        yield _Shown(_WAYS.get(link.way, ""), line(str(link)), depths[-1])
+
+
+def _files(folder: Path, role: str) -> Iterator[tuple[str, str]]:
+    for title, path in (("the end of its log", log_of(folder, role)), ("its stacks", stacks_of(folder, role))):
+        if text := _end_of(path):
+            yield title, text
+
+
+def _end_of(path: Path) -> str:
+    """The last lines of a file, with characters that can be printed; empty if there is none, or it is too long."""
+    try:
+        lines = end_of(content_of(path).decode(errors="replace")).splitlines()
+    except Unusable:
+        return ""
+    return "\n".join(map(printable, lines))
+
+
+def _repeat(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Yield what makes the same run again: the plan, the command and the mark for pytest."""
+    plan = str(facts.run.plan)
+    how = f"--plan {shlex.quote(plan)}" if facts.run.has_faults else "--healthy"
+    if facts.run.has_faults:
+        yield "The plan", one_line(plan)
+    name, *fields = facts.run.name.split(" ")
+    if facts.run.is_script:
+        yield "The command", one_line(f"python -m faults run {how} --script {facts.run.name}")
+    elif name in TUTORIALS:
+        yield "The command", one_line(f"python -m faults run {name} {_options(fields)}{how}")
+    if facts.run.has_faults:
+        yield "The mark of a test", one_line(f"@pytest.mark.plan({plan!r})")
+
+
+def _options(fields: list[str]) -> str:
+    """The options of a tutorial's case, which its name tells as ``field=value``."""
+    words = []
+    for field, _, value in (each.partition("=") for each in fields):
+        option = field.replace("_", "-")
+        flag = {"True": f"--{option}", "False": f"--no-{option}"}.get(value)
+        words.append(flag or f"--{option} {value}")
+    return "".join(f"{each} " for each in words)

@@ -1,0 +1,128 @@
+"""Run the cells of a sweep side by side: in worker processes, each of which runs one cell after the other.
+
+Two runs cannot share a process, because each adopts and ends all that its own process is left with.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from faults.ledger.run_files import inherit
+from faults.run.sweep import Cells, Result, Runner, SweepFailed, in_folder, run_cell
+from reference.system import interrupts
+
+# A new interpreter: a copy of this one would share its server of forks.
+_CONTEXT = multiprocessing.get_context("spawn")
+# Seconds that an interrupted worker has to end what it runs, before it is killed.
+_PATIENCE = 20.0
+
+
+def side_by_side(
+    run: Runner,
+    todo: Sequence[Cells],
+    folder: Path,
+    *,
+    jobs: int,
+    due: float | None,
+    done: int,
+    on_start: Callable[[int], object],
+) -> Generator[Result, None, None]:
+    """Run each of ``todo`` as `sweep` does, up to ``jobs`` at once, and yield the results as they come.
+
+    ``folder``: this process has reserved it, or nobody has.
+
+    Raises:
+        SweepFailed: a worker process has ended.
+        Exception: any error of a run.
+    """
+    with ExitStack() as stack:
+        idle: list[_Worker] = []
+        for _ in range(min(jobs, len(todo))):
+            idle.append(_Worker(run, folder))
+            stack.callback(idle[-1].close)
+        for worker in idle:
+            stack.push(worker.interrupt)  # all of them before the first is waited for
+        busy: dict[Any, _Worker] = {}
+        for number, cells in enumerate(todo, done):
+            while not idle:
+                yield from _results(busy, idle)
+            if number and due is not None and time.monotonic() >= due:
+                break
+            on_start(number - done)
+            worker = idle.pop()
+            worker.begin(cells, in_folder(folder, number))
+            busy[worker.connection] = worker
+        while busy:
+            yield from _results(busy, idle)
+
+
+def _results(busy: dict[Any, _Worker], idle: list[_Worker]) -> Iterator[Result]:
+    """Wait until a worker is done, and yield the results of all that are."""
+    for connection in wait(list(busy)):
+        worker = busy.pop(connection)
+        result = worker.result()
+        idle.append(worker)
+        yield result
+
+
+class _Worker:
+    """A process that runs cells, and this end of the connection to it."""
+
+    def __init__(self, run: Runner, folder: Path) -> None:
+        self.connection, theirs = _CONTEXT.Pipe()
+        with interrupts.held():
+            self._process = _CONTEXT.Process(target=_serve, args=(run, folder, theirs))
+            self._process.start()
+        theirs.close()
+
+    def begin(self, cells: Cells, place: Path) -> None:
+        with suppress(BrokenPipeError):  # `result` says so
+            self.connection.send((cells, place))
+
+    def result(self) -> Result:
+        """Return what the process sends. Raises the error that it sends; SweepFailed: it has ended."""
+        try:
+            found = self.connection.recv()
+        except (EOFError, ConnectionError):
+            self._process.join()
+            raise SweepFailed(f"a worker of the sweep ended with status {self._process.exitcode}") from None
+        if isinstance(found, Exception):
+            raise found
+        result: Result = found
+        return result
+
+    def interrupt(self, error: object, *more: object) -> None:
+        """Interrupt what the process runs, if an error ends the sweep."""
+        if error is not None and self._process.is_alive():
+            os.kill(self._process.pid or 0, signal.SIGINT)  # not waited for yet, so the id is its own
+
+    def close(self) -> None:
+        """Wait until the process, which has nothing more to do, has ended."""
+        self.connection.close()
+        self._process.join(_PATIENCE)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+
+
+def _serve(run: Runner, folder: Path, connection: Connection) -> None:
+    """Run cells until the other end is closed (in the worker)."""
+    with suppress(EOFError, KeyboardInterrupt):
+        interrupts.listen()
+        inherit(folder)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupts.SIGNALS)
+        while True:
+            cells, place = connection.recv()
+            try:
+                found: Result | Exception = run_cell(run, cells, place)
+            except Exception as error:
+                found = error
+            connection.send(found)

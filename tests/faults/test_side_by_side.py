@@ -1,0 +1,161 @@
+"""Cells that run side by side: the same verdicts as one after the other, and nothing left when a run is interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults.cli.main import main
+from faults.judge.rules import Judgement
+from faults.ledger import Timeline
+from faults.ledger.record import Run
+from faults.plan import Fault, Plan
+from faults.run.side_by_side import side_by_side
+from faults.run.sweep import Cell, Cells, SweepFailed
+from tests.support import roles_subjects as plays
+from tests.support.targets import options, sweep_of
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+
+def cells(count: int) -> list[Cells]:
+    return [
+        (Cell("m:f", "Duplicate", "first", Fault(kind="Duplicate", site="m:f", nth=n)),) for n in range(1, count + 1)
+    ]
+
+
+def alone(plan: Plan, place: Path) -> tuple[Run, Judgement]:
+    """Waits until another run has begun, which only happens if they go on side by side."""
+    place.mkdir()
+    due = time.monotonic() + 20
+    while len(list(place.parent.iterdir())) < 2:
+        assert time.monotonic() < due, "no other run has begun"
+        time.sleep(0.01)
+    return quick(plan, place)
+
+
+def quick(plan: Plan, place: Path) -> tuple[Run, Judgement]:
+    return Run(str(os.getpid()), plan, Timeline((), {}, ()), complete=False), Judgement((), "equal")
+
+
+def refused(plan: Plan, place: Path) -> tuple[Run, Judgement]:
+    raise OSError(f"no room for {place.name}")
+
+
+def dies(plan: Plan, place: Path) -> tuple[Run, Judgement]:
+    os._exit(7)
+
+
+def sleeps(plan: Plan, place: Path) -> tuple[Run, Judgement]:
+    """Says that it runs, and cleans up when it is interrupted."""
+    place.mkdir()
+    try:
+        threading.Event().wait(60)
+    finally:
+        (place / "cleaned").touch()
+    return quick(plan, place)
+
+
+def run_all(run: Any, count: int, jobs: int, due: float | None = None) -> list[str]:
+    started: list[int] = []
+    found = side_by_side(run, cells(count), Path(), jobs=jobs, due=due, done=0, on_start=started.append)
+    with closing(found) as results:
+        folders = [result.folder.name for result in results]
+    assert started == list(range(len(folders)))
+    return sorted(folders)
+
+
+def test_runs_go_on_at_once() -> None:
+    assert run_all(alone, 2, 2) == ["0000", "0001"]
+
+
+def test_more_runs_than_workers_are_all_made() -> None:
+    assert run_all(quick, 7, 2) == [f"{number:04d}" for number in range(7)]
+
+
+def test_after_its_time_no_run_begins() -> None:
+    """The first one does."""
+    assert run_all(quick, 5, 2, due=0.0) == ["0000"]
+
+
+def test_an_error_of_a_run_is_raised() -> None:
+    with pytest.raises(OSError, match=r"^no room for 0000$"):
+        run_all(refused, 1, 2)
+
+
+def test_a_worker_that_ends_is_told() -> None:
+    with pytest.raises(SweepFailed, match=r"^a worker of the sweep ended with status 7$"):
+        run_all(dies, 2, 1)
+
+
+def test_runs_that_go_on_are_interrupted_and_clean_up() -> None:
+    results = side_by_side(sleeps, cells(2), Path(), jobs=2, due=None, done=0, on_start=lambda number: None)
+
+    def interrupt() -> None:
+        due = time.monotonic() + 30
+        while len(list(Path().glob("00*"))) < 2 and time.monotonic() < due:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt), closing(results):
+        next(results)
+    thread.join()
+    assert sorted(map(str, Path().glob("*/cleaned"))) == ["0000/cleaned", "0001/cleaned"]
+
+
+@pytest.mark.long
+def test_verdicts_are_those_of_runs_one_after_the_other() -> None:
+    found = {}
+    for jobs in (1, 4):
+        asked = options(
+            sites=plays.PAY, kinds=["Delay", "Raise", "Drop"], jobs=jobs, json=f"{jobs}.json", dir=f"runs{jobs}"
+        )
+        sweep_of(plays.subject(plays.careful), asked)
+        runs = json.loads(Path(f"{jobs}.json").read_text())["runs"]
+        found[jobs] = [(run["plan"], run["verdict"], run["folder"].rpartition("/")[2]) for run in runs]
+    assert found[1] == found[4]
+    assert len(found[1]) == 14
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("plain_over_tcp")
+def test_a_program_is_swept_side_by_side(capfd: pytest.CaptureFixture[str]) -> None:
+    asked = ["--jobs", "2", "--same-output", "--kinds", "Drop", "--dir", "runs", "--json", "report.json"]
+    naive = Path(__file__).parents[2] / "examples/retries/naive.py"
+    assert main(["sweep", *asked, "--script", str(naive)]) == 1
+    verdicts = [run["verdict"] for run in json.loads(Path("report.json").read_text())["runs"]]
+    assert verdicts == ["equal", "equal", "wrong", "wrong"]
+    assert "the last 1" not in capfd.readouterr().out
+
+
+@pytest.mark.long
+def test_a_sweep_that_is_ended_leaves_no_process() -> None:
+    """By a signal to the command alone, as a scheduler sends it."""
+    command = [sys.executable, "-m", "faults", "sweep", "rpc_basics", "--jobs", "2", "--dir", "runs"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        due = time.monotonic() + 120
+        while not list(Path("runs").glob("0*/*.jsonl")) and process.poll() is None and time.monotonic() < due:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "interrupted"
+
+
+def test_files_of_one_name_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("my.py").write_text("")
+    assert main(["sweep", "--jobs", "2", "--same-file", "x", "--script", "my.py"]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line == "error: --same-file names a file that every run writes: wanted it without --jobs"

@@ -1,0 +1,70 @@
+"""The story of stored runs: from its sentences alone a reader knows what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from faults.judge.facts import Facts
+from faults.judge.rules import DEFECTS, LOUD, SUCCESSES, UNKNOWN, judge
+from faults.judge.story import MEANS, fault_stories, sentence
+from faults.ledger import record
+from faults.plan.kinds import KINDS
+from tests.support.stored_runs import stored_run
+
+Stored = Callable[[str], Facts]
+
+
+@pytest.fixture(scope="session")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Stored:
+    """Gives the facts of a golden run by its row, such as ``matrix/rnn-Crash-at-step``."""
+    place = tmp_path_factory.mktemp("stored")
+
+    return lambda row: Facts(record.read(stored_run(row, place)))
+
+
+@pytest.mark.parametrize(
+    ("row", "wanted"),
+    [
+        (
+            "matrix/sharded_parameter_server-Crash-segv",
+            "The plan ended ps1 0.27 s after the start. ps2 raised PeerLost, 0.08 s later; then trainer2 and trainer1 "
+            "failed. All who failed had ended 0.1 s after the last fault; 12.0 s are allowed. The run passed: it could "
+            "not do its work, and said so in time.",
+        ),
+        (
+            "matrix/rref_dataflow-Delay-reply",
+            "The reply of add#2 of worker0 was late 0.19 s after the start. All roles returned, the last one 0.5 s "
+            "after the start. The run passed: it did its work, with the right result.",
+        ),
+    ],
+)
+def test_a_run_is_told_in_sentences(stored: Stored, row: str, wanted: str) -> None:
+    facts = stored(row)
+    assert sentence(facts, judge(facts.run)) == wanted
+
+
+def test_a_run_that_hangs_is_told_with_who_waits_for_whom(stored: Stored) -> None:
+    row = "parameter_server Crash role=trainer_1 at=call:__main__:ParameterServer.push_gradients#2@trainer_1"
+    facts = stored(f"programs/{row}")
+    told = sentence(facts, judge(facts.run))
+    waits = "parameter_server and trainer_2 wait for trainer_1 (common shutdown, 30.0 s), which was killed by the plan"
+    assert f" {waits}, by SIGKILL." in told
+    assert " This is a defect: the command missed the deadline while parameter_server, trainer_2 still ran; " in told
+
+
+def test_each_verdict_has_a_meaning() -> None:
+    assert set(MEANS) == {*DEFECTS, *SUCCESSES, LOUD, UNKNOWN}
+
+
+def test_each_kind_says_what_it_did() -> None:
+    for kind in KINDS:
+        words = dict.fromkeys(("call", "callee", "function", "side", "role", "message"), "X")
+        assert "X" in kind.did.format_map(words), kind.name
+
+
+def test_what_became_of_a_fault_is_told_in_order(stored: Stored) -> None:
+    (story,) = fault_stories(stored("matrix/reinforce-Pause-at-step"))
+    assert story.verdict == "effective"
+    assert [what.split()[0] for _, what in story.times] == ["planned", "fired", "effective", "resumed"]

@@ -1,0 +1,144 @@
+"""The page of a run: whole, bounded, and safe whatever a program has written."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from faults.judge.drawing import MOST, shortened
+from faults.judge.facts import Facts
+from faults.judge.rules import judge
+from faults.ledger import Event, record
+from faults.report.page import page
+from tests.golden import store
+from tests.golden.rows import rows
+from tests.judge.by_hand import CRASH, crashed, event, raised, script
+
+VOID = {"meta", "br", "input"}
+
+
+class Read(HTMLParser):
+    """Reads a page: its texts, its scripts, and the elements that are open."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.texts: list[str] = []
+        self.tags: set[str] = set()
+        self.scripts: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        while self.open and self.open.pop() != tag:  # a row ends its cells
+            pass
+
+    def handle_data(self, data: str) -> None:
+        (self.scripts if self.open[-1:] == ["script"] else self.texts).append(data)
+
+
+def drawn(read: Read) -> dict[str, list[object]]:
+    found: dict[str, list[object]] = json.loads(read.scripts[0])
+    return found
+
+
+def test_every_stored_run_has_a_page(tmp_path: Path) -> None:
+    for source in sorted({row.partition("/")[0] for row in rows()}):
+        for name, files in store.unpacked(source).items():
+            folder = tmp_path / source / name
+            store.write(files, folder)
+            facts = Facts(record.read(folder))
+            judgement = judge(facts.run)
+            text = page(facts, judgement, folder)
+            read = Read(text)
+            assert not read.open, name
+            assert f"{judgement.verdict}." in "".join(read.texts), name
+            assert {life.role for life in facts.lives} <= {str(each) for each in drawn(read)["lanes"]}, name
+            assert len(text.encode()) < 100_000, name
+
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)>'\"&\x1b[31m\u202e\u2028"
+
+
+def test_what_a_program_writes_is_text(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text(HOSTILE)
+    run = script(
+        CRASH,
+        crashed(),
+        raised("a", "Lost", text=HOSTILE),
+        event("a", "invoke", 1.0, site=f"shop:{HOSTILE}", nth=1, to=HOSTILE),
+        status=1,
+        leaks=[HOSTILE],
+        gaps=[HOSTILE],
+        name=HOSTILE,
+    )
+    text = page(Facts(run), judge(run), tmp_path)
+    read = Read(text)
+    assert len(read.scripts) == 2
+    assert "img" not in read.tags
+    assert text.count("<script") == 2
+    assert not any(each in text for each in "\x1b\u202e\u2028")
+    assert "alert(1)" in "".join(read.texts)
+
+
+def calls(count: int) -> list[Event]:
+    return [
+        each
+        for nth in range(count)
+        for each in (
+            event("a", "invoke", nth / 1000, site=f"shop:Till.{'pay' * 12}", nth=nth + 1, to="b"),
+            event("a", "ok", (nth + 0.5) / 1000, site=f"shop:Till.{'pay' * 12}", nth=nth + 1, to="b"),
+        )
+    ]
+
+
+@pytest.mark.parametrize("count", [50, 500, 4999, 20_000])
+def test_a_page_has_a_limit_and_says_what_it_leaves_out(tmp_path: Path, count: int) -> None:
+    run = script("seed=0", *calls(count), event("a", "invoke", 8.9, site="shop:lost", nth=1, to="b"))
+    text = page(Facts(run), judge(run), tmp_path)
+    found = drawn(Read(text))
+    assert len(found["calls"]) == min(MOST, count + 1)
+    assert any("lost#1" in str(each) for each in found["calls"])  # it has no end
+    assert ("calls that returned are not drawn" in text) == (count >= MOST)
+    assert len(text.encode()) < 1_000_000
+
+
+def test_losses_are_drawn_beside_the_twins(tmp_path: Path) -> None:
+    run = script("seed=0", losses={"run": [2.0, 1.5, 0.5], "twin": [2.0, 1.0, 0.0]})
+    text = page(Facts(run), judge(run), tmp_path)
+    assert "They differ from step 1 on." in text
+    assert '<polyline class="run" points="0.0,0.0 300.0,35.0 600.0,105.0"/>' in text
+    equal = script("seed=0", losses={"run": [1.0], "twin": [1.0]})
+    assert "They are equal." in page(Facts(equal), judge(equal), tmp_path)
+    assert "<polyline" not in page(Facts(script()), judge(script()), tmp_path)
+
+
+def test_versions_are_told_once(tmp_path: Path) -> None:
+    ups = [event(role, "up", 0.1, torch="2.13.0", python="3.11.7") for role in "ab"]
+    text = page(Facts(script("seed=0", *ups)), judge(script("seed=0", *ups)), tmp_path)
+    assert text.count("torch 2.13.0") == text.count("python 3.11.7") == 1
+
+
+def test_who_else_has_judged_a_run_gives_the_first_line(tmp_path: Path) -> None:
+    run = script("seed=0")
+    text = page(Facts(run), judge(run), tmp_path, said=("failed", "This test failed."))
+    assert "failed.</strong> This test failed." in text
+    assert ">Rules<" not in text
+
+
+@pytest.mark.parametrize(("count", "shown"), [(8, 8), (9, 9)])
+def test_of_many_events_the_middle_is_left_out(count: int, shown: int) -> None:
+    events = [(float(number), str(number), "") for number in range(count)]
+    found = shortened(events, 8)
+    assert len(found) == shown
+    assert found[0] == events[0]
+    assert found[-1] == events[-1]
+    assert ("1 more events before this" in [text for _, text, _ in found]) == (count == 9)
