@@ -223,5 +223,5 @@ def pytest_runtest_makereport(
     if report.when == "teardown" and running.page is not None and item.config.pluginmanager.hasplugin("html"):
         from pytest_html import extras
 
-        report.extras = [*getattr(report, "extras", []), extras.url(str(running.page), "faults")]  # type: ignore[attr-defined]
+        report.extras = [*getattr(report, "extras", []), extras.url(running.page.resolve().as_uri(), "faults")]  # type: ignore[attr-defined]
     return report

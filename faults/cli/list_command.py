@@ -61,7 +61,7 @@ def _counts(callers: Mapping[str, int]) -> str:
     return ", ".join(f"{role} {count}" for role, count in callers.items())
 
 
-# The first variant of each kind of calls, and of each kind of processes.
+# The first variant of each kind of calls.
 _NAMES = [next(iter(kind.named_variants()))[0] for kind in CALLS]
 
 

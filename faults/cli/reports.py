@@ -168,7 +168,7 @@ def as_junit(report: Mapping[str, Any]) -> str:
 
 def report(found: Run, judgement: Judgement, folder: str | os.PathLike[str]) -> int:
     """Print a run's headline and checks, and return the exit status. One that did not pass has what happened, who waits
-    for whom, and the end of what its program has printed as errors."""
+    for whom, and the end of what its program has printed."""
     print(headline(found))
     if judgement.passed is not True:
         facts = Facts(found)

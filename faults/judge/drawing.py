@@ -9,6 +9,7 @@ from faults.judge.facts import GONE, RUNNING, Facts, how_all_ended, player, shor
 from faults.judge.waiting import call_name, told_waits
 from faults.ledger.error_links import from_json
 from faults.ledger.ledger import Event
+from faults.ledger.moments_seen import roles_of
 from faults.ledger.record import COMMAND
 from faults.plan.places import INTERNAL
 from reference.system.text import one_line
@@ -32,6 +33,8 @@ MARKS = {
 }
 # Ends of lives, by the sign at the end of a lane.
 ENDS = {"Returned": "●", GONE: "○", RUNNING: "…", "Overdue": "…"}
+# The end of a life in a run whose ends nobody has recorded, such as that of a test, or of a launcher that died.
+NO_END = "has no recorded end"
 
 
 def drawing(facts: Facts, most: int | None = MOST) -> dict[str, Any]:
@@ -43,7 +46,8 @@ def drawing(facts: Facts, most: int | None = MOST) -> dict[str, Any]:
     its caller or its callee ended; ``left_out``: how many calls are more
     than ``most``; ``busy``: when the last of all that happened was over, but for the ends of lives.
     """
-    lanes = list(dict.fromkeys([*(life.role for life in facts.lives), *_peers(facts)]))
+    roles = roles_of(facts.run.timeline)
+    lanes = list(dict.fromkeys([*(life.role for life in facts.lives), *roles, *_peers(facts)]))
     number = {name: place for place, name in enumerate(lanes)}
     calls = list(_calls(facts, number))
     kept = sorted(sorted(calls, key=lambda call: (call[4] == "ok", call[2]))[:most], key=lambda call: call[2])
@@ -51,6 +55,9 @@ def drawing(facts: Facts, most: int | None = MOST) -> dict[str, Any]:
         [number[life.role], _first(life.events), _t(life.end.time - facts.run.timeline.zero), *_sign(life.end)]
         for life in facts.lives
     ]
+    for role in [each for each in roles if each not in facts.last]:
+        times = [event.time for event in facts.run.timeline.events if event.role == role]
+        lives.append([number[role], _t(times[0]), _t(times[-1]), ENDS[RUNNING], NO_END])
     if facts.command is not None:
         lanes.append(player(COMMAND))
         sign, text = _sign(facts.command)
@@ -61,10 +68,10 @@ def drawing(facts: Facts, most: int | None = MOST) -> dict[str, Any]:
             ends = [end for lane, _, end, *_ in lives if lane in call[:2] and end >= call[2]]
             call[3] = min(ends, default=None)
     marks, spans = list(_marks(facts, number)), list(_spans(facts, number))
-    times: list[float] = [each for call in kept for each in call[2:4] if each is not None]
-    times += [mark[1] for mark in marks] + [span[1] for span in spans]
-    busy = max(times, default=0.0)
-    times += [each for life in lives for each in life[1:3]]
+    seen: list[float] = [each for call in kept for each in call[2:4] if each is not None]
+    seen += [mark[1] for mark in marks] + [span[1] for span in spans]
+    busy = max(seen, default=0.0)
+    seen += [each for life in lives for each in life[1:3]]
     return {
         "lanes": [_text(name) for name in lanes],
         "lives": lives,
@@ -72,9 +79,9 @@ def drawing(facts: Facts, most: int | None = MOST) -> dict[str, Any]:
         "marks": marks,
         "spans": spans,
         "left_out": len(calls) - len(kept),
-        "begin": min(times, default=0.0),
+        "begin": min(seen, default=0.0),
         "busy": busy,
-        "end": max(times, default=1.0),
+        "end": max(seen, default=1.0),
     }
 
 
@@ -196,7 +203,7 @@ def happened(drawn: Mapping[str, Any]) -> Happened:
             name, _, error = text.partition(": ")
             told = f"failed: {error}" if how == "fail" else "returned"
             found.append((begin if end is None else end, f"{lanes[caller]} → {lanes[callee]}: {name} {told}", how))
-    for lane, _, end, sign, text in drawn["lives"]:
+    for lane, _, end, sign, text in (life for life in drawn["lives"] if life[4] != NO_END):
         found.append((end, f"{lanes[lane]} {text}", "" if sign == "●" else "fail"))
     return sorted(found, key=lambda each: each[0])
 

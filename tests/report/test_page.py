@@ -11,7 +11,9 @@ import pytest
 from faults.judge.drawing import MOST, shortened
 from faults.judge.facts import Facts
 from faults.judge.rules import judge
-from faults.ledger import Event, record
+from faults.ledger import Event, Timeline, record
+from faults.ledger.record import Run
+from faults.plan import Plan
 from faults.report.page import page
 from tests.golden import store
 from tests.golden.rows import rows
@@ -142,3 +144,13 @@ def test_of_many_events_the_middle_is_left_out(count: int, shown: int) -> None:
     assert found[0] == events[0]
     assert found[-1] == events[-1]
     assert ("1 more events before this" in [text for _, text, _ in found]) == (count == 9)
+
+
+def test_a_run_whose_ends_nobody_has_recorded_is_drawn(tmp_path: Path) -> None:
+    """Such as that of a test, or of a folder that `prepare` has made: its roles have lanes, and calls are drawn."""
+    events = tuple(event(role, "start", 0.0, pid=number) for number, role in enumerate("ab", 1))
+    run = Run("test.py::test", Plan(), Timeline((*events, *calls(3)), {}, ("a", "b")), complete=False)
+    found = drawn(Read(page(Facts(run), judge(run), tmp_path)))
+    assert found["lanes"] == ["a", "b"]
+    assert len(found["calls"]) == 3
+    assert [str(life[-1]) for life in found["lives"] if isinstance(life, list)] == ["has no recorded end"] * 2
