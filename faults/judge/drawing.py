@@ -56,8 +56,8 @@ def drawing(facts: Facts, most: int | None = MOST) -> dict[str, Any]:
         for life in facts.lives
     ]
     for role in [each for each in roles if each not in facts.last]:
-        times = [event.time for event in facts.run.timeline.events if event.role == role]
-        lives.append([number[role], _t(times[0]), _t(times[-1]), ENDS[RUNNING], NO_END])
+        if times := [event.time for event in facts.run.timeline.events if event.role == role]:  # none if all are torn
+            lives.append([number[role], _t(times[0]), _t(times[-1]), ENDS[RUNNING], NO_END])
     if facts.command is not None:
         lanes.append(player(COMMAND))
         sign, text = _sign(facts.command)

@@ -149,8 +149,8 @@ def test_of_many_events_the_middle_is_left_out(count: int, shown: int) -> None:
 def test_a_run_whose_ends_nobody_has_recorded_is_drawn(tmp_path: Path) -> None:
     """Such as that of a test, or of a folder that `prepare` has made: its roles have lanes, and calls are drawn."""
     events = tuple(event(role, "start", 0.0, pid=number) for number, role in enumerate("ab", 1))
-    run = Run("test.py::test", Plan(), Timeline((*events, *calls(3)), {}, ("a", "b")), complete=False)
+    run = Run("test.py::test", Plan(), Timeline((*events, *calls(3)), {"c": 1}, ("a", "b", "c")), complete=False)
     found = drawn(Read(page(Facts(run), judge(run), tmp_path)))
-    assert found["lanes"] == ["a", "b"]
+    assert found["lanes"] == ["a", "b", "c"]
     assert len(found["calls"]) == 3
     assert [str(life[-1]) for life in found["lives"] if isinstance(life, list)] == ["has no recorded end"] * 2
