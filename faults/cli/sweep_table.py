@@ -65,14 +65,10 @@ def _pair(run: Told) -> str:
 
 
 def _seen(run: Told) -> str:
-    """What the line has room for: the last part of what was seen, which names the error."""
-    return " ".join(seen(run).rpartition("; ")[2].split())
-
-
-def seen(run: Told) -> str:
-    """Say what failed, or how the roles ended that did not return."""
+    """What the line has room for: the last part of what failed, or else of how the roles ended that did not return."""
     failed = [check["text"] for check in run["checks"] if check["holds"] is not True]
-    return "; ".join(failed or [f"{role} {text}" for role, text in run["ends"].items() if text != "returned"])
+    seen = failed or [f"{role} {text}" for role, text in run["ends"].items() if text != "returned"]
+    return " ".join("; ".join(seen).rpartition("; ")[2].split())
 
 
 def short(site: str) -> str:

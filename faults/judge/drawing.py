@@ -10,7 +10,7 @@ from faults.judge.waiting import call_name, told_waits
 from faults.ledger.error_links import from_json
 from faults.ledger.ledger import Event
 from faults.ledger.moments_seen import roles_of
-from faults.ledger.record import COMMAND
+from faults.ledger.record import COMMAND, End
 from faults.plan.places import INTERNAL
 from reference.system.text import one_line
 
@@ -43,8 +43,8 @@ def drawing(facts: Facts, most: int | None = MOST) -> dict[str, Any]:
     ``lanes``: roles; ``lives``: [lane, begin, end, sign, text]; ``marks``: [lane, time, sign, text]; ``spans``: pauses
     and hurt networks as [lane, begin, end, text]; ``calls``: [from, to, begin, end, how, text, executing, executed],
     where ``how`` is ok, fail, hurt or open, and a time that is not known is None; of one that is open, ``end`` is when
-    its caller or its callee ended; ``left_out``: how many calls are more
-    than ``most``; ``busy``: when the last of all that happened was over, but for the ends of lives.
+    its caller or its callee ended; ``left_out``: how many calls are more than ``most``; ``busy``: when the last of all
+    that happened was over, but for the ends of lives.
     """
     roles = roles_of(facts.run.timeline)
     lanes = list(dict.fromkeys([*(life.role for life in facts.lives), *roles, *_peers(facts)]))
@@ -60,9 +60,9 @@ def drawing(facts: Facts, most: int | None = MOST) -> dict[str, Any]:
             lives.append([number[role], _t(times[0]), _t(times[-1]), ENDS[RUNNING], NO_END])
     if facts.command is not None:
         lanes.append(player(COMMAND))
-        sign, text = _sign(facts.command)
-        status = ", with status 0" * facts.command.returned
-        lives.append([len(lanes) - 1, 0.0, _t(facts.command.time - facts.run.start), sign, f"{text}{status}"])
+        sign, _ = _sign(facts.command)
+        ended = _t(facts.command.time - facts.run.start)
+        lives.append([len(lanes) - 1, 0.0, ended, sign, _text(end_of_command(facts.command))])
     for call in kept:
         if call[4] == "open":
             ends = [end for lane, _, end, *_ in lives if lane in call[:2] and end >= call[2]]
@@ -83,6 +83,11 @@ def drawing(facts: Facts, most: int | None = MOST) -> dict[str, Any]:
         "busy": busy,
         "end": max(seen, default=1.0),
     }
+
+
+def end_of_command(end: End) -> str:
+    """Say how the command ended; if it returned, with which status."""
+    return f"{end.text}{', with status 0' * end.returned}"
 
 
 def _peers(facts: Facts) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from faults.judge.drawing import EVENTS, MOST, TEXT, drawing, happened, shortened
+from faults.judge.drawing import EVENTS, MOST, TEXT, drawing, end_of_command, happened, shortened
 from faults.judge.facts import Facts, Life, links_in
 from faults.judge.rules import Check, Judgement
 from faults.judge.story import ASKS, fault_stories, sentence
@@ -37,7 +37,7 @@ def page(facts: Facts, judgement: Judgement, folder: Path, said: tuple[str, str]
         name=line(_title(run.name)),
         whole_name=line(run.name),
         verdict=said[0] if said else judgement.verdict,
-        passed=_WORDS[False if said else judgement.passed],
+        passed=WORDS[False if said else judgement.passed],
         sentence=line(said[1] if said else sentence(facts, judgement)),
         broken=[] if said else [_check(each) for each in judgement.complaints],
         held=[] if said else [_check(each) for each in judgement.checks if each.holds],
@@ -59,11 +59,11 @@ def page(facts: Facts, judgement: Judgement, folder: Path, said: tuple[str, str]
     return text
 
 
-_WORDS = {True: "pass", False: "fail", None: "unknown"}
+WORDS = {True: "pass", False: "fail", None: "unknown"}
 
 
 def _check(check: Check) -> dict[str, str]:
-    return {"name": check.name, "asks": ASKS[check.name], "holds": _WORDS[check.holds], "text": line(check.text)}
+    return {"name": check.name, "asks": ASKS[check.name], "holds": WORDS[check.holds], "text": line(check.text)}
 
 
 def _title(name: str) -> str:
@@ -131,8 +131,13 @@ def _ends(facts: Facts, folder: Path) -> Iterator[dict[str, Any]]:
         if text := _end_of(folder / STACKS):
             found.append(("stacks of overdue processes", text))
         bad = not facts.command.returned
-        told = f"{facts.command.text}{', with status 0' * facts.command.returned}"
-        yield {"role": "the command", "text": line(told), "bad": bad, "chain": [], "files": found}
+        yield {
+            "role": "the command",
+            "text": line(end_of_command(facts.command)),
+            "bad": bad,
+            "chain": [],
+            "files": found,
+        }
 
 
 def _links(life: Life) -> list[Link]:

@@ -9,14 +9,13 @@ from typing import Any
 from faults.judge.facts import Facts
 from faults.judge.rules import Judgement
 from faults.ledger import record
-from faults.report.page import line, page, template
+from faults.report.page import WORDS, line, page, template
 from reference.system.files import whole
 
 # What follows the name of the page in the name of the folder with the pages of its runs.
 RUNS = "-runs"
 # A run as a report tells it.
 Told = Mapping[str, Any]
-_CLASS = {True: "pass", False: "fail", None: "unknown"}
 
 
 def write_sweep_page(
@@ -70,7 +69,7 @@ def _at(runs: list[Told], site: str, kind: str, pages: Mapping[str, str]) -> Ite
 def _shown(run: Told, pages: Mapping[str, str]) -> dict[str, Any]:
     return {
         "verdict": line(run["verdict"]),
-        "class": _CLASS[run["passed"]],
+        "class": WORDS[run["passed"]],
         "page": pages.get(run["plan"]),
         "title": line(run["plan"]),
     }
