@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -124,5 +125,14 @@ def _serve(run: Runner, folder: Path, connection: Connection) -> None:
             try:
                 found: Result | Exception = run_cell(run, cells, place)
             except Exception as error:
-                found = error
+                found = _sendable(error)
             connection.send(found)
+
+
+def _sendable(error: Exception) -> Exception:
+    """Return the error, or one with its text if its class does not let it be read back from a pipe."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return SweepFailed(str(error))
+    return error

@@ -22,6 +22,7 @@ from faults.ledger.record import Run
 from faults.plan import Fault, Plan
 from faults.run.side_by_side import side_by_side
 from faults.run.sweep import Cell, Cells, SweepFailed
+from reference.system.files import Unusable
 from tests.support import roles_subjects as plays
 from tests.support.targets import options, sweep_of
 
@@ -50,6 +51,10 @@ def quick(plan: Plan, place: Path) -> tuple[Run, Judgement]:
 
 def refused(plan: Plan, place: Path) -> tuple[Run, Judgement]:
     raise OSError(f"no room for {place.name}")
+
+
+def unusable(plan: Plan, place: Path) -> tuple[Run, Judgement]:
+    raise Unusable(place.name, "no room")  # its class takes two arguments, so a pipe cannot give it back
 
 
 def dies(plan: Plan, place: Path) -> tuple[Run, Judgement]:
@@ -91,6 +96,11 @@ def test_after_its_time_no_run_begins() -> None:
 def test_an_error_of_a_run_is_raised() -> None:
     with pytest.raises(OSError, match=r"^no room for 0000$"):
         run_all(refused, 1, 2)
+
+
+def test_an_error_that_no_pipe_gives_back_is_told_by_its_text() -> None:
+    with pytest.raises(SweepFailed, match=r"^0000: no room$"):
+        run_all(unusable, 1, 2)
 
 
 def test_a_worker_that_ends_is_told() -> None:
