@@ -25,10 +25,10 @@ def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
     return a.shape == b.shape and a.dtype == b.dtype and bool((a == b).all())
 
 
-def close(a: torch.Tensor, b: torch.Tensor, eps: float | None = None, terms: float = 0.0) -> bool:
+def close(a: torch.Tensor, b: torch.Tensor, eps: float | None = None, noise: float = 0.0) -> bool:
     """Whether the tensors differ by rounding at most: ROUNDINGS of the larger of their largest elements.
 
-    ``terms``: the size of the terms that cancel in a sum, if that is larger.
+    ``noise``: what rounding may change in an element, if that is more, as in a sum whose terms cancel.
     """
     if a.shape != b.shape:
         return False
@@ -37,8 +37,8 @@ def close(a: torch.Tensor, b: torch.Tensor, eps: float | None = None, terms: flo
     left, right = a.double(), b.double()
     if not (left.isfinite().all() and right.isfinite().all()):
         return False
-    scale = max(float(left.abs().max()), float(right.abs().max()), terms)
-    allowed = ROUNDINGS * (eps_of(a, b) if eps is None else eps) * scale
+    scale = max(float(left.abs().max()), float(right.abs().max()))
+    allowed = max(noise, ROUNDINGS * (eps_of(a, b) if eps is None else eps) * scale)
     return float((left - right).abs().max()) <= allowed
 
 

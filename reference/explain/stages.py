@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any
@@ -46,13 +46,15 @@ class Stages:
 
     ``run``: with the reference's names, shapes and dtypes, if any are missing; ``followed``: what the twin computes;
     ``wrong``: the tensors that are another than rounding explains, in the order of cause; ``acted``: the step from
-    which on only updates are left (`until_other_actions`).
+    which on only updates are left (`until_other_actions`); ``noise``: by tensor, what rounding changes in an
+    element.
     """
 
     run: Trace
     followed: Trace
     wrong: Sequence[str]
     acted: int | None = None
+    noise: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def places(self) -> dict[Place, list[str]]:
@@ -85,7 +87,8 @@ def stages_of(run: Trace, train: Train) -> Stages:
     # The numbers of an exact case are exact up to the first difference.
     first = place_of(differing[0]) if run.case.is_exact else None
     beyond = {name for name in differing if error_ratio(name, run.tensors[name], errors) > ORDERS}
-    return Stages(run, found, [name for name in differing if place_of(name) == first or name in beyond])
+    noise = {name: ORDERS * largest for name, (_, largest) in errors.sums.items()}
+    return Stages(run, found, [name for name in differing if place_of(name) == first or name in beyond], noise=noise)
 
 
 def until_other_actions(stages: Stages, reference: Named) -> Stages:
@@ -112,7 +115,7 @@ def until_other_actions(stages: Stages, reference: Named) -> Stages:
         Trace(each.case, {name: tensor for name, tensor in each.tensors.items() if name in kept})
         for each in (stages.run, stages.followed)
     )
-    return Stages(run, followed, [name for name in stages.wrong if name in kept], step)
+    return Stages(run, followed, [name for name in stages.wrong if name in kept], step, stages.noise)
 
 
 # What a mistake makes of a tensor of the stage; None if it says nothing about that tensor.
@@ -176,14 +179,14 @@ class Failed:
         of_kind = [name for name in self.stages.wrong if place_of(name)[1] == self.place[1]]
         given = {name: cause.candidate(name) for name in (of_kind if cause.everywhere else here)}
         values = {name: value for name, value in given.items() if value is not None}
-        wanted, right = values.get(self.first), self.right[self.first]
+        wanted, right, noise = values.get(self.first), self.right[self.first], self.stages.noise
         if wanted is None or same_bits(wanted, right):
             return ""
-        if not all(close(value, self.yours[name]) for name, value in values.items()):
+        if not all(close(value, self.yours[name], noise=noise.get(name, 0.0)) for name, value in values.items()):
             return ""
         if all(same_bits(values[name], self.yours[name]) for name in here if name in values):
             return "bits"
-        return "" if close(wanted, right) else "rounding"
+        return "" if close(wanted, right, noise=noise.get(self.first, 0.0)) else "rounding"
 
     def again(
         self,
