@@ -12,16 +12,18 @@ import signal
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, suppress
+from multiprocessing import forkserver, util
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from faults.ledger.run_files import inherit
 from faults.run.sweep import Cells, Result, Runner, SweepFailed, in_folder, run_cell
 from reference.system import interrupts
 
-# A new interpreter: a copy of this one would share its server of forks.
-_CONTEXT = multiprocessing.get_context("spawn")
+# The forkserver has imported what the healthy run of a tutorial needed.
+_CONTEXT = multiprocessing.get_context("forkserver")
 # Seconds that an interrupted worker has to end what it runs, before it is killed.
 _PATIENCE = 20.0
 
@@ -117,6 +119,8 @@ class _Worker:
 def _serve(run: Runner, folder: Path, connection: Connection) -> None:
     """Run cells until the other end is closed (in the worker)."""
     with suppress(EOFError, KeyboardInterrupt):
+        _fork_server()
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # the forkserver ignores it
         interrupts.listen()
         inherit(folder)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupts.SIGNALS)
@@ -127,6 +131,27 @@ def _serve(run: Runner, folder: Path, connection: Connection) -> None:
             except Exception as error:
                 found = _sendable(error)
             connection.send(found)
+
+
+def _fork_server() -> None:
+    """Fork this worker's own forkserver from it, which need not import what the worker has from the shared one."""
+    with mock.patch.object(util, "spawnv_passfds", _forked):
+        forkserver.ensure_running()
+
+
+def _forked(path: bytes, args: Sequence[str], passed: Sequence[int]) -> int:
+    """Run ``python -c CODE`` in a fork of this process, which keeps the passed files open, and no others."""
+    if pid := os.fork():
+        return pid
+    try:
+        for number in (int(each.name) for each in Path("/proc/self/fd").iterdir()):
+            if number > 2 and number not in passed:
+                with suppress(OSError):  # that of the list itself
+                    os.close(number)
+        run: Callable[..., None] = exec
+        run(args[-1], {})
+    finally:
+        os._exit(1)
 
 
 def _sendable(error: Exception) -> Exception:
