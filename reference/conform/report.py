@@ -119,7 +119,10 @@ def _stale_element(line: str) -> str:
 _STYLE = """:root{color-scheme:light dark} body{font:15px/1.5 system-ui,sans-serif;margin:1em}
 td,th{vertical-align:top;text-align:left;padding:2px 12px 2px 0;border-bottom:1px solid #8886}
 .right{color:light-dark(#11703a,#59c98b)}.bad{color:light-dark(#b3261e,#ff8a80)}.known{color:light-dark(#5c6370,#a2a9b4)}
-summary{cursor:pointer} table{border-collapse:collapse} div{overflow-wrap:anywhere}"""
+summary{cursor:pointer} table{border-collapse:collapse} p,div{overflow-wrap:anywhere} main{overflow-x:auto}"""
+_HEAD = f"""<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width">
+<meta http-equiv=Content-Security-Policy content="default-src 'none'; style-src 'unsafe-inline'">
+<title>Conformance</title><style>{_STYLE}</style>"""
 
 
 def as_html(reports: Mapping[str, Report]) -> str:
@@ -131,9 +134,8 @@ def as_html(reports: Mapping[str, Report]) -> str:
         f"<tr><th scope=row>{escape(case)}{''.join(f'<td>{cells.get(case, str())}' for cells in shown.values())}</tr>"
         for case in dict.fromkeys(case for cells in shown.values() for case in cells)
     )
-    head = f"<!doctype html><html lang=en><meta charset=utf-8><title>Conformance</title><style>{_STYLE}</style>"
     told = "".join(map(_told, reports, reports.values()))
-    return f"{head}<h1>Conformance</h1>{told}<table><tr><th>case{titles}</tr>{rows}</table>\n"
+    return f"{_HEAD}<h1>Conformance</h1>{told}<main><table><tr><th>case{titles}</tr>{rows}</table></main>\n"
 
 
 def _told(name: str, report: Report) -> str:
