@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing.util
 import os
 import signal
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +24,6 @@ from reference import TUTORIALS
 from reference.world import launch, start
 from reference.world.rpc_agent import LOCAL_OPTIONS
 from tests.preforked.inheritance import ONE_THREAD
-from tests.preforked.warm_start import WarmPython
 from tests.support import own_process
 from tests.support.roles_plain import name
 
@@ -91,24 +89,11 @@ def forkserver() -> None:
         world.call("first", name)
 
 
-@pytest.fixture(scope="session")
-def warm_python() -> Iterator[WarmPython]:
-    """Start the process with torch before the first test of a worker that may need it."""
-    warm = WarmPython()
-    try:
-        yield warm
-    finally:
-        warm.end()
-
-
 @pytest.fixture
-def warm_start(warm_python: WarmPython, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start this process's Python programs with torch in them, because the test shows what becomes of them, not how
-    they start. Those of tests that are not ``long`` import no torch, and those of ``cold`` ones start from nothing."""
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the programs of a test take one thread per operator, because they share the cores."""
     for variable, number in ONE_THREAD.items():
         monkeypatch.setenv(variable, number)
-    if request.node.get_closest_marker("long") and not request.node.get_closest_marker("cold"):
-        monkeypatch.setattr(subprocess, "_fork_exec", warm_python.fork_exec)
 
 
 def pytest_report_header() -> list[str]:

@@ -56,8 +56,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     try:
         return (yield)
     finally:
-        # A part of a file of tests (tests/tiers/spread.py) is no test itself: it collects, and so imports.
-        note(item.nodeid if isinstance(item, pytest.Function) else NO_TEST)
+        note(item.nodeid)
 
 
 def pytest_unconfigure() -> None:

@@ -123,25 +123,20 @@ class Probes:
         Raises:
             BlockingIOError: another process does so below the same ``root``.
         """
+        places = {file: Path(importlib.util.cache_from_source(str(self.root / file))) for file in self.texts}
         folder = os.open(self.root, os.O_RDONLY)
         try:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with self._planted():
+            try:
+                for file, place in places.items():
+                    place.parent.mkdir(exist_ok=True)
+                    place.write_bytes(self._compiled(file))
                 yield
+            finally:
+                for place in places.values():
+                    place.unlink(missing_ok=True)
         finally:
             os.close(folder)
-
-    @contextmanager
-    def _planted(self) -> Iterator[None]:
-        places = {file: Path(importlib.util.cache_from_source(str(self.root / file))) for file in self.texts}
-        try:
-            for file, place in places.items():
-                place.parent.mkdir(exist_ok=True)
-                place.write_bytes(self._compiled(file))
-            yield
-        finally:
-            for place in places.values():
-                place.unlink(missing_ok=True)
 
     def _compiled(self, file: str) -> bytes:
         """Compile a file into the form in which Python caches it."""

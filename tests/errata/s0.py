@@ -12,13 +12,7 @@ from torch import nn
 from tests.errata.listings import script, shows
 
 
-@shows(
-    "S0.3",
-    raises=(
-        "RuntimeError",
-        "Overloaded torch operator invoked from Python failed to match any schema:",
-    ),
-)
+@shows("S0.3", raises=("RuntimeError", "Overloaded torch operator invoked from Python failed to match any schema:"))
 def remote_randn_of_two_sizes() -> None:
     assert rpc.remote("worker1", torch.randn, args=((3, 3),)).to_here().shape == (3, 3)
     rpc.remote("worker1", torch.randn, args=(3, 3)).to_here()

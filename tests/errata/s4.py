@@ -123,9 +123,7 @@ def end_of_backward(together: bool) -> str:
 
 
 @shows(
-    "S4.12",
-    gives={"one by one": f"RuntimeError: Error on Node 0: {TIMED_OUT}", "together": "returned 4.0"},
-    here=True,
+    "S4.12", gives={"one by one": f"RuntimeError: Error on Node 0: {TIMED_OUT}", "together": "returned 4.0"}, here=True
 )
 def backwards_in_one_context() -> dict[str, str]:
     """Run one backward for each micro-batch, or one for both."""

@@ -14,14 +14,14 @@ from tests.support import script_runs
 
 
 @pytest.fixture
-def plain(warm_start: None, tmp_path: Path) -> Iterator[None]:
+def plain(one_thread: None, tmp_path: Path) -> Iterator[None]:
     """Let programs find this project only by `run_script`, and leave their files in the test's folder."""
     with script_runs.plain(tmp_path):
         yield
 
 
 @pytest.fixture
-def plain_over_tcp(warm_start: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def plain_over_tcp(one_thread: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let programs find this project only by `run_script`, and use TCP, because the default transport spins."""
     monkeypatch.setenv("TP_SOCKET_IFNAME", "lo")
     monkeypatch.delenv("PYTHONPATH", raising=False)

@@ -18,7 +18,7 @@ import pytest
 from faults.cli.main import main
 from faults.script.autostart import SAID, VARIABLE, WHOLE_LINES
 from faults.script.script import environment_for
-from tests.support.script_runs import SCRIPTS
+from tests.support.script_runs import own
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,15 +49,17 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(place / "venv/bin/python")
 
 
-def environment(**more: str) -> dict[str, str]:
-    """Copy this process's environment variables, without the checkout, and with little noise."""
+def ran(python: str, *words: str, cwd: str | Path | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with these words and variables, without the checkout on its path, and with little noise."""
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", VARIABLE, SAID)}
-    return {**kept, "TP_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", **more}
+    environment = {**kept, "TP_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", **variables}
+    return subprocess.run([python, *words], env=environment, cwd=cwd, capture_output=True, text=True, timeout=100)
 
 
 def said(python: str, text: str, **variables: str) -> str:
-    command = [python, "-c", text]
-    return subprocess.run(command, env=environment(**variables), check=True, capture_output=True, text=True).stdout
+    done = ran(python, "-c", text, **variables)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def said_uninstalled(text: str, run: Path) -> str:
@@ -71,16 +73,11 @@ def test_torchrun_runs_under_a_plan_as_documented(python: str, tmp_path: Path) -
     """Run prepare; FAULTS_RUN=DIR torchrun ...; check. A relative path works, too."""
     run = tmp_path / "run"
     assert main(["prepare", str(run), "--plan", "Duplicate site=__main__:greet role=worker1 nth=2"]) == 0
-    script = shutil.copy(SCRIPTS / "greet.py", tmp_path)
-    command = [python, "-m", "torch.distributed.run", "--nproc-per-node", "2", script]
-    done = subprocess.run(
-        command, env=environment(**{VARIABLE: "run"}), cwd=tmp_path, capture_output=True, text=True, timeout=100
-    )
+    words = ("-m", "torch.distributed.run", "--nproc-per-node", "2", own("greet.py", tmp_path))
+    done = ran(python, *words, cwd=tmp_path, **{VARIABLE: "run"})
     assert done.returncode == 0, done.stderr
     assert "worker1 was counted [1, 2, 4]" in done.stdout
-    checked = subprocess.run(
-        [python, "-m", "faults", "check", str(run)], env=environment(), cwd="/", capture_output=True, text=True
-    )
+    checked = ran(python, "-m", "faults", "check", str(run), cwd="/")
     assert checked.returncode == 3, checked.stderr
     assert re.search("^pass .* fired, evidence$", checked.stdout, re.MULTILINE)
     assert "verdict: unknown" in checked.stdout
@@ -138,11 +135,11 @@ def test_a_variable_that_is_left_exported_is_reported_once_per_program(python: s
     again = f"subprocess.run([sys.executable, '-c', {text!r}], check=True)"
     (tmp_path / "twice.py").write_text(text + again)
     (tmp_path / "test_it.py").write_text("from faults.run.runs import scope\n\n\ndef test_it():\n    pass\n")
-    variables = environment(**{VARIABLE: str(tmp_path / "run")})
     plan = f"the plan of {tmp_path / 'run'} is at work in this program, and in what it starts"
     pytest_of_it = ["-m", "pytest", "test_it.py", "-p", "no:cacheprovider", "-n", "0"]  # which hides it later
     for words, wanted in ((["twice.py"], "partial\npartial\n"), (pytest_of_it, "1 passed")):
-        done = subprocess.run([python, *words], env=variables, cwd=tmp_path, capture_output=True, text=True, check=True)
+        done = ran(python, *words, cwd=tmp_path, **{VARIABLE: str(tmp_path / "run")})
+        assert done.returncode == 0, done.stderr
         assert wanted in done.stdout
         assert done.stderr.splitlines() == [f"torch-rpc-reference: FAULTS_RUN is set: {plan}"]
 
@@ -158,9 +155,9 @@ def test_a_program_may_import_any_module_of_this_project_first(module: str, tmp_
 
 def test_a_missing_folder_is_reported(python: str, tmp_path: Path) -> None:
     """A plan that is silently ignored would be worse."""
-    with pytest.raises(subprocess.CalledProcessError) as caught:
-        said(python, "import torch.distributed.rpc", **{VARIABLE: str(tmp_path / "nowhere")})
-    assert caught.value.stderr.splitlines()[-1].endswith("nowhere/plan.json cannot be read: No such file or directory")
+    done = ran(python, "-c", "import torch.distributed.rpc", **{VARIABLE: str(tmp_path / "nowhere")})
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith("nowhere/plan.json cannot be read: No such file or directory")
 
 
 def test_the_line_and_its_module_are_shipped(tmp_path: Path) -> None:

@@ -29,6 +29,14 @@ def theirs(place: Path, name: str) -> Path:
     return file
 
 
+def startup(place: Path, run: str | Path, *modules: Path) -> dict[str, str]:
+    """Return the variables with which Python starts as where the package is installed: the line of `faults.pth` stands
+    in ``place``, and runs under FAULTS_RUN=``run``. Folders of ``modules`` come before this project."""
+    (place / "sitecustomize.py").write_text((ROOT / "faults.pth").read_text())
+    kept = {name: value for name, value in os.environ.items() if name != SAID}
+    return {**kept, VARIABLE: str(run), "PYTHONPATH": os.pathsep.join(map(str, [place, *modules, ROOT]))}
+
+
 @pytest.mark.parametrize("name", THEIRS)
 def test_a_module_that_hides_a_package_is_found_whatever_is_loaded(name: str, tmp_path: Path) -> None:
     assert hiding() == hiding(str(tmp_path)) == ""
@@ -84,15 +92,13 @@ class TestPytest:
 @pytest.mark.parametrize("name", THEIRS)
 def test_a_program_with_their_module_runs_under_the_variable(name: str, where: str, tmp_path: Path) -> None:
     """The line of `faults.pth` runs before Python knows the program's own folder."""
-    modules = tmp_path / "modules"
+    modules, site = tmp_path / "modules", tmp_path / "site"
     modules.mkdir()
+    site.mkdir()
     file = theirs(modules, name)
-    path = [str(tmp_path / "site"), *([str(modules)] if where == "PYTHONPATH" else []), str(ROOT)]
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "sitecustomize.py").write_text((ROOT / "faults.pth").read_text())
     program = (modules if where != "PYTHONPATH" else tmp_path) / "program.py"
     program.write_text(f"import {name}\nprint({name}.HERE)\nimport faults\n")
-    environment = {**os.environ, VARIABLE: str(tmp_path), "PYTHONPATH": os.pathsep.join(path)}
+    environment = startup(site, tmp_path, *([modules] if where == "PYTHONPATH" else []))
     done = subprocess.run([sys.executable, str(program)], env=environment, capture_output=True, text=True, timeout=60)
     assert done.stdout == "7\n"
     said = f"torch-rpc-reference: FAULTS_RUN does nothing here: {file} hides the package `{name}`"
@@ -103,10 +109,8 @@ def test_a_program_with_their_module_runs_under_the_variable(name: str, where: s
 @pytest.mark.parametrize("end", ["", " 2>&-"], ids=["usual", "no-standard-error"])
 def test_a_start_that_fails_leaves_the_program_alone(end: str, tmp_path: Path) -> None:
     """The current folder is removed here, so a relative path has no meaning."""
-    (tmp_path / "sitecustomize.py").write_text((ROOT / "faults.pth").read_text())
-    path = os.pathsep.join([str(tmp_path), str(ROOT)])
     text = f"mkdir gone && cd gone && rmdir ../gone && {sys.executable} -P -c 'print(7)'{end}"
-    variables = {**os.environ, VARIABLE: "run", "PYTHONPATH": path}
+    variables = startup(tmp_path, "run")
     done = subprocess.run(["sh", "-c", text], cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
     assert done.stdout == "7\n"
@@ -129,11 +133,9 @@ def test_whoever_only_looks_for_a_module_gets_the_one_that_runs(tmp_path: Path) 
     """`python -m` looks twice, too, and there must be only one module."""
     text = "import importlib.util as u; print(u.find_spec('faults').origin)"
     text += "; from faults.script import autostart; autostart.start()"
-    (tmp_path / "sitecustomize.py").write_text((ROOT / "faults.pth").read_text())
-    path = os.pathsep.join([str(tmp_path), str(ROOT)])
-    environment = {**os.environ, VARIABLE: str(tmp_path), "PYTHONPATH": path}
-    check = f"{text}; import sys; print([type(each).__module__ for each in sys.meta_path].count(autostart.__name__))"
-    done = subprocess.run([sys.executable, "-c", check], env=environment, capture_output=True, text=True, timeout=60)
+    text += "; import sys; print([type(each).__module__ for each in sys.meta_path].count(autostart.__name__))"
+    variables = startup(tmp_path, tmp_path)
+    done = subprocess.run([sys.executable, "-c", text], env=variables, capture_output=True, text=True, timeout=60)
     assert done.stdout.splitlines() == [str(ROOT / "faults" / "__init__.py"), "1"]
 
 
@@ -141,10 +143,7 @@ def test_whoever_only_looks_for_a_module_gets_the_one_that_runs(tmp_path: Path) 
 def test_the_commands_take_no_notice_of_the_variable(tmp_path: Path) -> None:
     """The user may leave it exported and call `check`."""
     assert main(["prepare", str(tmp_path / "run"), "--plan", "Duplicate site=shop:pay"]) == 0
-    (tmp_path / "sitecustomize.py").write_text((ROOT / "faults.pth").read_text())
-    path = os.pathsep.join([str(tmp_path), str(ROOT)])
-    environment = {**os.environ, VARIABLE: str(tmp_path / "run"), "PYTHONPATH": path}
-    environment.pop(SAID, None)
+    environment = startup(tmp_path, tmp_path / "run")
     before = sorted(tmp_path.rglob("*"))
     for words in (["check", str(tmp_path / "run")], ["run", "rpc_basics", "--healthy"]):
         command = [sys.executable, "-m", "faults", *words]

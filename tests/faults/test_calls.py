@@ -10,7 +10,8 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,18 @@ def world() -> Iterator[World]:
         yield world
 
 
+@contextmanager
+def own_world(
+    plan: str, folder: Path, roles: str | Mapping[str, Callable[[], object]], **options: Any
+) -> Iterator[World]:
+    """A world under a plan that ends roles, or that the others would wait for. Idle roles have one letter each."""
+    with (
+        scope(Plan.parse(plan), folder, list(roles)) as arguments,
+        launch(list(roles) if isinstance(roles, str) else roles, deadline=100, options=options, **arguments) as world,
+    ):
+        yield world
+
+
 def executed(world: World, name: str) -> int:
     return sum(world.call(role, shop.counts).get(name, 0) for role in ("a", "b"))
 
@@ -78,7 +91,7 @@ def executed(world: World, name: str) -> int:
 def test_each_kind_hurts_its_call_and_no_other(world: World, tmp_path: Path, way: str, to: str) -> None:
     """Make eight or ten calls. The first and the last are healthy, and each other call meets one kind of fault."""
     name, site = shop.WAYS[way].name, shop.WAYS[way].site
-    # A `remote` is never in flight. Without a `remote` to oneself that is never answered: see TestOwnReference.
+    # A `remote` is never in flight. Without a `remote` to oneself that is never answered: see the test of that.
     effects = [each for each in EFFECTS if "remote" not in way or each.text != TORN]
     effects = effects[:-2] if (way, to) == ("remote", "a") else effects
     plan = "; ".join(f"{each.fault} site={site} nth={nth}" for nth, each in enumerate(effects, 2))
@@ -184,8 +197,7 @@ def test_gradients_stay_the_same_bits(world: World, tmp_path: Path, way: str) ->
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("way", ["rpc_sync", "remote", "asynchronous", "proxy", "helper"])
 def test_a_crash_kills_the_callee_before_or_after_it_executes(tmp_path: Path, when: str, way: str) -> None:
-    plan = Plan.parse(f"Crash site={shop.WAYS[way].site} nth=2 when={when}")
-    with scope(plan, tmp_path, ["a", "b"]) as arguments, launch(["a", "b"], deadline=100, **arguments) as world:
+    with own_world(f"Crash site={shop.WAYS[way].site} nth=2 when={when}", tmp_path, "ab") as world:
         first, second, third = world.call("a", shop.calls, way, "b", 3, 5.0)
         assert world.wait()["b"] == Killed(signal.SIGKILL)
     assert first.value == 2
@@ -212,58 +224,46 @@ def test_the_same_plan_twice_gives_the_same_facts(world: World, tmp_path: Path) 
     assert facts[0]
 
 
-@pytest.mark.parametrize(("role", "hit"), [("", ["a", "c"]), ("role=c", ["c"])])
-def test_each_caller_has_a_count_of_its_own(world: World, tmp_path: Path, role: str, hit: list[str]) -> None:
-    with active(world, tmp_path, f"Raise site={HERE}function side=request nth=2 {role}", "abcd"):
-        ends = {caller: world.call(caller, shop.calls, "rpc_sync", "b", 3) for caller in ("a", "c")}
-    wanted = {caller: ["", "RuntimeError" if caller in hit else "", ""] for caller in ends}
-    assert {caller: [each.error for each in answers] for caller, answers in ends.items()} == wanted
-    assert [each.details["caller"] for each in ledger.read(tmp_path).of("fired")] == hit
-    assert sorted({each.role for each in ledger.read(tmp_path).of("planned")}) == (["c"] if role else list("abcd"))
+def test_each_caller_has_a_count_of_its_own(world: World, tmp_path: Path) -> None:
+    with active(world, tmp_path, f"Raise site={HERE}function side=request nth=2", "abcd"):
+        ends = {caller: world.call(caller, shop.calls, "rpc_sync", "b", 3) for caller in "ac"}
+    for caller, answers in ends.items():
+        assert [each.error for each in answers] == ["", "RuntimeError", ""], caller
 
 
-class TestOrder:
-    @pytest.mark.parametrize("function", shop.ARRIVALS)
-    @pytest.mark.parametrize("roles", ["abc", "bca"])
-    def test_an_order_holds_whatever_the_order_of_arrival(
-        self, world: World, tmp_path: Path, function: str, roles: str
-    ) -> None:
-        """The calls arrive in the reverse order, one by one, which is the worst case."""
-        with active(world, tmp_path, f"Order site={HERE}{function} roles={','.join(roles)} seconds=10", "abcd"):
-            for number, role in enumerate(reversed(roles), 1):
-                world.call(role, shop.send_arrival, function, "d")
-                if number < len(roles):  # once all have arrived, none waits any more
-                    assert world.call("d", shop.await_arrivals, number)
-            answers = [world.call(role, shop.take_answer) for role in roles]
-        assert world.call("d", shop.executions) == list(roles)
-        assert [each.value for each in answers] == list(roles)
-        timeline = ledger.read(tmp_path)
-        (fired,) = timeline.of("fired")
-        assert fired.details["arrived"] == list(reversed(roles))
-        assert timeline.of("effective")[0].details["executed"] == list(roles)
+@pytest.mark.parametrize("function", shop.ARRIVALS)
+@pytest.mark.parametrize("roles", ["abc", "bca"])
+def test_an_order_holds_whatever_the_order_of_arrival(world: World, tmp_path: Path, function: str, roles: str) -> None:
+    """The calls arrive in the reverse order, one by one, which is the worst case."""
+    with active(world, tmp_path, f"Order site={HERE}{function} roles={','.join(roles)} seconds=10", "abcd"):
+        for number, role in enumerate(reversed(roles), 1):
+            world.call(role, shop.send_arrival, function, "d")
+            if number < len(roles):  # once all have arrived, none waits any more
+                assert world.call("d", shop.await_arrivals, number)
+        answers = [world.call(role, shop.take_answer) for role in roles]
+    assert world.call("d", shop.executions) == list(roles)
+    assert [each.value for each in answers] == list(roles)
+    timeline = ledger.read(tmp_path)
+    (fired,) = timeline.of("fired")
+    assert fired.details["arrived"] == list(reversed(roles))
+    assert timeline.of("effective")[0].details["executed"] == list(roles)
 
 
-class TestThreads:
+@pytest.mark.parametrize(
+    ("fault", "blocks"),
+    [
+        ("Delay side=reply seconds=0.6", False),
+        ("Drop side=reply", False),
+        ("Drop side=request", False),
+        ("Delay side=request seconds=0.6", True),
+    ],
+)
+def test_delayed_and_dropped_replies_hold_no_rpc_thread(tmp_path: Path, fault: str, blocks: bool) -> None:
     """The callee has one RPC thread. The caller sends the call with the fault, and then another one."""
-
-    @pytest.mark.parametrize(
-        ("fault", "blocks"),
-        [
-            ("Delay side=reply seconds=0.6", False),
-            ("Drop side=reply", False),
-            ("Drop side=request", False),
-            ("Delay side=request seconds=0.6", True),
-        ],
-    )
-    def test_delayed_and_dropped_replies_hold_no_rpc_thread(self, tmp_path: Path, fault: str, blocks: bool) -> None:
-        plan = Plan.parse(f"{fault} site={HERE}function")
-        with (
-            scope(plan, tmp_path, ["a", "b"]) as arguments,
-            launch(["a", "b"], deadline=100, options={"num_worker_threads": 1}, **arguments) as world,
-        ):
-            seconds = world.call("a", shop.seconds_of_another_call, "b")
-        assert len(ledger.read(tmp_path).of("fired")) == 1
-        assert (seconds >= 0.5) if blocks else (seconds < 0.5)
+    with own_world(f"{fault} site={HERE}function", tmp_path, "ab", num_worker_threads=1) as world:
+        seconds = world.call("a", shop.seconds_of_another_call, "b")
+    assert len(ledger.read(tmp_path).of("fired")) == 1
+    assert (seconds >= 0.5) if blocks else (seconds < 0.5)
 
 
 def ends(folder: Path) -> dict[str, tuple[str, str]]:
@@ -321,10 +321,8 @@ class TestLedger:
     @pytest.mark.parametrize("options", [{}, {"_transports": None, "_channels": None}], ids=["uv", "default"])
     def test_a_call_to_a_dead_callee_is_indefinite(self, tmp_path: Path, options: dict[str, Any]) -> None:
         """The callee is killed during a call, then it is dead, then dead for a caller that has never called it."""
-        plan = Plan.parse(f"Crash site={HERE}function when=before role=a; Duplicate site={HERE}never")
         with (
-            scope(plan, tmp_path, "abc") as arguments,
-            launch(["a", "b", "c"], deadline=100, options=options, **arguments) as world,
+            own_world(f"Crash site={HERE}function when=before role=a", tmp_path, "abc", **options) as world,
             os.fdopen(os.pidfd_open(world.pids["c"]), "rb", 0) as process,  # readable when it has ended
         ):
             (lost,) = world.call("a", shop.calls, "rpc_sync", "c", 1, 5.0)
@@ -347,46 +345,23 @@ def test_a_pickler_of_the_users_own_passes_unhurt(world: World, tmp_path: Path) 
     assert [each.error for each in answers] == ["", "", "RuntimeError", ""]
 
 
-class TestOwnReference:
+@pytest.mark.parametrize("side", ["request", "reply"])
+def test_a_lost_reply_of_remote_hangs_in_to_here(tmp_path: Path, side: str) -> None:
     """A `remote` to oneself whose answer never comes: torch's `to_here` ignores its timeout on the owner."""
-
-    @pytest.mark.parametrize("side", ["request", "reply"])
-    def test_a_lost_reply_of_remote_hangs_in_to_here(self, tmp_path: Path, side: str) -> None:
-        plan = Plan.parse(f"Drop site={HERE}function side={side}")
-        with scope(plan, tmp_path) as arguments, launch(["a"], deadline=100, **arguments) as world:
-            world.call("a", shop.nothing)
-            with pytest.raises(RoleFailed):
-                world.call("a", shop.refer_to_oneself, deadline=1)
-            overdue = world.outcomes["a"]
-        assert isinstance(overdue, Overdue)
-        assert "in refer_to_oneself" in overdue.stacks
-        assert len(ledger.read(tmp_path).of("fired")) == 1
+    with own_world(f"Drop site={HERE}function side={side}", tmp_path, "a") as world:
+        world.call("a", shop.nothing)
+        with pytest.raises(RoleFailed):
+            world.call("a", shop.refer_to_oneself, deadline=1)
+        overdue = world.outcomes["a"]
+    assert isinstance(overdue, Overdue)
+    assert "in refer_to_oneself" in overdue.stacks
+    assert len(ledger.read(tmp_path).of("fired")) == 1
 
 
-class TestShutdown:
-    def test_shutdown_waits_for_a_dropped_reply_until_its_caller_has_timed_out(self, tmp_path: Path) -> None:
-        """The caller's outstanding call holds the shutdown, not the future that never completes on the callee."""
-        seconds = []
-        for number, play in enumerate([shop.call_and_wait, shop.call_and_leave]):
-            plan = Plan.parse(f"Drop site={HERE}function side=reply")
-            with (
-                scope(plan, tmp_path / str(number), "ab") as arguments,
-                launch({"a": play, "b": shop.nothing}, deadline=100, **arguments) as world,
-            ):
-                world.wait()
-            timeline = ledger.read(tmp_path / str(number))
-            end = max(each.time for each in timeline.of("left"))
-            seconds.append(end - min(each.time for each in timeline.of("shutdown") if each.role == "a"))
-        assert seconds[0] < 0.7
-        assert 0.7 < seconds[1] < 3
-
-    def test_shutdown_survives_a_reply_that_is_still_delayed(self, tmp_path: Path) -> None:
-        """The caller has given up. The callee's late answer reaches nobody, and must not crash the callee."""
-        plan = Plan.parse(f"Delay site={HERE}function side=reply seconds=1.2")
-        with (
-            scope(plan, tmp_path, "ab") as arguments,
-            launch({"a": shop.call_briefly, "b": shop.nothing}, deadline=100, **arguments) as world,
-        ):
-            outcomes = world.wait()
-            assert world.log("b") == ""
-        assert {type(each).__name__ for each in outcomes.values()} == {"Returned"}
+def test_shutdown_survives_a_reply_that_is_still_delayed(tmp_path: Path) -> None:
+    """The caller has given up. The callee's late answer reaches nobody, and must not crash the callee."""
+    plan = f"Delay site={HERE}function side=reply seconds=1.2"
+    with own_world(plan, tmp_path, {"a": shop.call_briefly, "b": shop.nothing}) as world:
+        outcomes = world.wait()
+        assert world.log("b") == ""
+    assert {type(each).__name__ for each in outcomes.values()} == {"Returned"}

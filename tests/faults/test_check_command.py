@@ -154,11 +154,7 @@ def test_a_fault_comes_on_a_line_of_its_own(tmp_path: Path, capsys: pytest.Captu
         ([FIRED], ["--ended", "0"], "--as-plan prints no verdict: wanted it without --ended"),
         ([FIRED], ["--junit", "x.xml"], "--as-plan prints no verdict: wanted it without --junit"),
         ([{**FIRED, "nth": -2}], [], f"{UNWRITTEN} (PlanError: Delay: 'nth' must be an integer from 1 to "),
-        (
-            [{name: value for name, value in FIRED.items() if name != "caller"}],
-            [],
-            f"{UNWRITTEN} (KeyError: 'caller')",
-        ),
+        ([{name: FIRED[name] for name in FIRED if name != "caller"}], [], f"{UNWRITTEN} (KeyError: 'caller')"),
     ],
 )
 def test_what_gives_no_plan_is_refused_in_one_line(

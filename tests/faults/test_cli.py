@@ -102,20 +102,6 @@ def test_what_a_program_prints_is_shown_only_if_it_fails(tmp_path: Path, capfd: 
     assert "balance" not in "".join(capfd.readouterr())
 
 
-def test_a_plan_may_come_from_a_file_and_dir_keeps_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    plan, place = tmp_path / "plan=1.txt", tmp_path / "run"
-    plan.write_text(f"{DELAY}\n")
-    for _ in range(2):  # the second run replaces the first
-        assert main([*RUN, str(plan), "--dir", str(place)]) == 0
-    assert {path.name for path in place.iterdir()} >= {"plan.json", "run.json", "ps.jsonl", "ps.log"}
-    assert Plan.from_json((place / "plan.json").read_text()) == Plan.parse(DELAY)
-    assert stored() == []
-    capsys.readouterr()
-    assert main(["check", str(place)]) == 0
-    assert main(["check", str(place)]) == 0
-    assert capsys.readouterr().out.count("verdict: equal") == 2
-
-
 BAD = [
     (["fly"], "unknown command 'fly', wanted one of list, run"),
     (["run"], "run what? wanted a tutorial's name first, got nothing"),
@@ -123,7 +109,6 @@ BAD = [
     (["run", "my.py", "--healthy"], "my.py is no tutorial: wanted `run ... --script my.py` for a program of your own"),
     (["run", "resnet"], "unknown tutorial 'resnet', wanted one of rpc_basics"),
     (["run", "rnn", "--colour", "red"], "unrecognized arguments: --colour red; wanted"),
-    (["run", "rnn", "--healthy", "pipeline"], "unrecognized arguments: pipeline; wanted"),
     (["run", "rnn", "--steps", "0"], "rnn: steps must be at least 1, got 0"),
     (["run", "rnn", "--plan", "Delay"], "neither a plan nor a file that holds one: No such file"),
     (["run", "rnn", "--plan", "Crash role=ps"], "needs either 'site' or 'at'"),
@@ -151,6 +136,7 @@ BAD = [
     (["sweep", "rnn", "--budget", "-1"], "wanted seconds, above 0"),
     (["sweep", "rnn", "--kinds", "Delay,Melt"], "no sweep makes 'Melt', wanted some of Delay request, Delay,"),
     (["sweep", "rnn", "--plan", DELAY], "unrecognized arguments: --plan"),
+    (["sweep", "rnn", "--kinds", "Delay", "--kinds", "Drop"], "--kinds is given twice, wanted once"),
     (["check"], "the following arguments are required: DIR"),
     (["check", "/no/such"], "is not a run's folder"),
     (["prepare"], "the following arguments are required: DIR"),
@@ -177,15 +163,6 @@ NO_FAULTS = [
 BAD += [
     ([run[0], *words, *run[1:]] if "true" in run else [*run, *words], said) for run in RUNS for words, said in NO_FAULTS
 ]
-
-TWICE = [
-    ["run", "rnn", "--steps", "1", "--healthy", "--steps", "2"],
-    ["run", "rnn", "--healthy", "--deadline", "3", "--deadline=3"],
-    ["run", "--bound", "3", "--healthy", "--bound", "4", "--script", "true"],
-    ["sweep", "rnn", "--kinds", "Delay", "--kinds", "Drop"],
-]
-BAD += [(words, "is given twice, wanted once") for words in TWICE]
-
 
 AFTER = "stands after --script, where all words belong"
 BAD += [
@@ -249,7 +226,7 @@ def test_help_ends_with_status_0(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_plans_are_texts_or_files(tmp_path: Path) -> None:
-    file = tmp_path / "plan"
+    file = tmp_path / "plan=1.txt"
     file.write_text(Plan.parse(DELAY).to_json())
     assert read_plan(str(file)) == read_plan(DELAY) == read_plan(Plan.parse(DELAY).to_json()) == Plan.parse(DELAY)
     assert read_plan('{"seed": 3}') == Plan(seed=3)

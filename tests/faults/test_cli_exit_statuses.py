@@ -10,7 +10,7 @@ import runpy
 import signal
 import site
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,6 @@ from reference.trace import Trace
 from tests.golden import store
 from tests.support import roles_subjects as plays
 from tests.support.targets import options, sweep_of
-
-DROP = "Drop site=shop:pay role=till nth=1 side=reply"
 
 pytestmark = pytest.mark.usefixtures("own_temporary_files")
 
@@ -77,22 +75,6 @@ def test_a_tutorial_that_is_not_healthy_is_not_swept(
     assert verdict(capsys.readouterr().out) == "wrong"
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [(["--healthy"], "healthy: no faults planned"), (["--plan", DROP], "under 1 fault: Drop")],
-    ids=["healthy", "hurt"],
-)
-def test_a_script_without_rpc_gives_3(
-    options: list[str], told: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "my.py").write_text("")
-    assert main(["run", *options, "--script", str(tmp_path / "my.py"), "--colour"]) == 3
-    out = capfd.readouterr().out
-    assert verdict(out) == "unknown", out
-    assert told in headline(out)
-    assert "my.py --colour: " in headline(out)
-
-
 @pytest.mark.parametrize("flag", ["-I", "-E", "-S"])
 def test_a_program_that_the_plan_cannot_reach_is_unknown(
     flag: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -104,6 +86,7 @@ def test_a_program_that_the_plan_cannot_reach_is_unknown(
     out = capfd.readouterr().out
     assert f"  | {installed and flag != '-S'}" in out.splitlines()
     assert "no RPC seen" in out
+    assert verdict(out) == "unknown"
 
 
 PLAN_OF_ITS_OWN = ["--plan", "x", "--healthy", "--dir=y", "--script", "--", "--bound"]
@@ -137,7 +120,6 @@ def test_words_after_the_script_belong_to_the_program(
     [([True, True], 0), ([True, None], 3), ([None], 3), ([True, False], 1), ([None, False, True], 1)],
 )
 def test_a_sweep_fails_by_one_defect_and_is_unknown_by_one_unknown_run(passed: list[bool | None], status: int) -> None:
-    """One defect is enough, and one run that does not tell."""
     assert exit_status(all_passed(passed)) == status
 
 
@@ -184,26 +166,25 @@ class NotHandled(BaseException):
 
 
 @pytest.fixture
-def _signals() -> Iterator[None]:
+def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., object]]:
+    """Return a function that returns the exit status of ``python -m package``, in this process. The package is run by
+    its file, because pytest loads the modules of an installed package, and `runpy` cannot ask pytest for their code."""
+
     def not_handled(*_: object) -> None:
         raise NotHandled
 
+    def start(package: str, *arguments: str) -> object:
+        monkeypatch.setattr("sys.argv", [package, *arguments])
+        with pytest.raises(SystemExit) as left:
+            runpy.run_path(str(Path(__file__).parents[2] / package / "__main__.py"), run_name="__main__")
+        return left.value.code
+
     before = {number: signal.signal(number, not_handled) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    yield
+    yield start
     for number, handler in before.items():
         signal.signal(number, handler)
 
 
-def started(package: str, arguments: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> object:
-    """Return the exit status of ``python -m package``, in this process. The package is run by its file, because pytest
-    loads the modules of an installed package, and `runpy` cannot ask pytest for their code."""
-    monkeypatch.setattr("sys.argv", [package, *arguments])
-    with pytest.raises(SystemExit) as left:
-        runpy.run_path(str(Path(__file__).parents[2] / package / "__main__.py"), run_name="__main__")
-    return left.value.code
-
-
-@pytest.mark.usefixtures("_signals")
 @pytest.mark.parametrize(
     ("golden", "told", "wanted", "status"),
     [
@@ -214,22 +195,15 @@ def started(package: str, arguments: Sequence[str], monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_python_m_faults_gives_the_status_of_its_command(
-    golden: str,
-    told: str,
-    wanted: str,
-    status: int,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    golden: str, told: str, wanted: str, status: int, started: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store.write(store.unpacked("examples")[golden], tmp_path)
-    assert started("faults", ["check", str(tmp_path)], monkeypatch) == status
+    assert started("faults", "check", str(tmp_path)) == status
     out = capsys.readouterr().out
     assert verdict(out) == wanted
     assert f" s {told}" in headline(out)
 
 
-@pytest.mark.usefixtures("_signals")
 @pytest.mark.parametrize("by", SIGNALS, ids=str)
 @pytest.mark.parametrize(
     "command",
@@ -237,7 +211,11 @@ def test_python_m_faults_gives_the_status_of_its_command(
     ids=lambda each: each[0],
 )
 def test_an_interrupted_command_ends_with_130_and_leaves_no_process(
-    command: Sequence[str], by: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: Sequence[str],
+    by: signal.Signals,
+    started: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The signals are those of Ctrl-C, of a time limit, and of a terminal that is closed."""
 
@@ -246,28 +224,26 @@ def test_an_interrupted_command_ends_with_130_and_leaves_no_process(
         return _right(case, replay)
 
     monkeypatch.setattr(rpc_basics, "train_locally", signalled)
-    assert started(command[0], command[1:], monkeypatch) == 130
+    assert started(*command) == 130
     assert capsys.readouterr() == ("", "interrupted\n")
 
 
-@pytest.mark.usefixtures("_signals")
 @pytest.mark.parametrize("package", ["faults", "reference"])
 def test_a_verdict_that_cannot_be_printed_is_no_pass(
-    package: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    package: str, started: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The disk is full, or the reader has ended."""
     with Path("/dev/full").open("w") as full:
         monkeypatch.setattr("sys.stdout", full)
-        assert started(package, ["--help"], monkeypatch) == 2
+        assert started(package, "--help") == 2
         monkeypatch.undo()
     assert capsys.readouterr().err == "error: [Errno 28] No space left on device\n"
 
 
-@pytest.mark.usefixtures("_signals")
 @pytest.mark.parametrize(("twin", "status"), [(_right, 0), (wrong, 1)], ids=["right", "wrong"])
 def test_python_m_reference_gives_the_status_of_its_command(
-    twin: Any, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    twin: Any, status: int, started: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rpc_basics, "train_locally", twin)
-    assert started("reference", ["verify", "rpc_basics"], monkeypatch) == status
-    assert started("reference", ["verify", "nope"], monkeypatch) == 2
+    assert started("reference", "verify", "rpc_basics") == status
+    assert started("reference", "verify", "nope") == 2

@@ -130,7 +130,7 @@ def test_a_file_of_the_users_own_is_never_removed(hosts: Hosts, tmp_path: Path) 
 
 
 def test_a_folder_may_have_a_name_longer_than_a_sockets_address(hosts: Hosts, tmp_path: Path) -> None:
-    """The name is longer than a socket's address may be. A socket that a killed launcher left there does not matter."""
+    """A socket that a killed launcher left there does not matter."""
     folder = tmp_path / ("long" * 50)
     folder.mkdir()
     os.mknod(folder / "network.socket", stat.S_IFSOCK | 0o600)

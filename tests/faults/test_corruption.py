@@ -32,10 +32,6 @@ def differing_bits(one: torch.Tensor, other: torch.Tensor) -> int:
     return int(np.unpackbits(raw[0] ^ raw[1]).sum())
 
 
-def tensor_of(dtype: torch.dtype) -> torch.Tensor:
-    return (torch.arange(6).reshape(2, 3) % 2 + 1).to(dtype)
-
-
 def changed(tensor: torch.Tensor, how: str, **numbers: int) -> Corruption:
     return corrupt([tensor], how, drawn(**numbers))
 
@@ -43,7 +39,7 @@ def changed(tensor: torch.Tensor, how: str, **numbers: int) -> Corruption:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("bit", [0, 7, 13])
 def test_one_bit_of_one_element_differs(dtype: torch.dtype, bit: int) -> None:
-    old = tensor_of(dtype)
+    old = (torch.arange(6).reshape(2, 3) % 2 + 1).to(dtype)
     before = old.clone()
     change = changed(old, "bit", element=4, bit=bit)
     assert torch.equal(old, before), "the program's own tensor"
@@ -160,26 +156,26 @@ class Batch:
     labels: list[torch.Tensor]
 
 
-def messages() -> list[Any]:
-    twice = torch.ones(2)
-    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
-    return [
-        (print, (torch.ones(1), {"a": torch.zeros(2)}), {"b": [torch.ones(3)]}),
-        Batch(torch.ones(2), [torch.zeros(1), torch.ones(1)]),
-        model,
-        (twice, [twice], model[0].weight),
-        ("no", 7, None),
-    ]
+TWICE, MODEL = torch.ones(2), torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
 
 
-@pytest.mark.parametrize("number", range(5))
-def test_positions_are_those_in_the_table_of_rpc(number: int) -> None:
-    message = messages()[number]
+@pytest.mark.parametrize(
+    ("message", "count"),
+    [
+        ((print, (torch.ones(1), {"a": torch.zeros(2)}), {"b": [torch.ones(3)]}), 3),
+        (Batch(torch.ones(2), [torch.zeros(1), torch.ones(1)]), 3),
+        (MODEL, 7),
+        ((TWICE, [TWICE], MODEL[0].weight), 2),
+        (("no", 7, None), 0),
+    ],
+    ids=["call", "object", "model", "twice", "none"],
+)
+def test_positions_are_those_in_the_table_of_rpc(message: Any, count: int) -> None:
     _, table = _internal_rpc_pickler.serialize(message)
     found = MessageTensors(message).tensors
     assert [each.data_ptr() for each in found] == [each.data_ptr() for each in table]
     assert [each.shape for each in found] == [each.shape for each in table]
-    assert len(found) == [3, 3, 7, 2, 0][number]
+    assert len(found) == count
 
 
 def test_a_replaced_tensor_arrives_and_the_others_stay_themselves() -> None:

@@ -13,9 +13,9 @@ import pytest
 from faults.judge.facts import how_all_ended
 from faults.plan import Fault, Plan, PlanError
 from faults.plan.crash_ways import signals_of_end
+from faults.run.runs import run
 from faults.script.script import run_script
 from tests.support import roles_endings
-from tests.support.roles_endings import crashed
 
 SELL = f"{roles_endings.__name__}:sell"
 IN_CALL = f"Crash site={SELL} nth=1 when=before"
@@ -43,9 +43,10 @@ def test_a_role_ends_in_the_way_that_the_crash_names(
     plan: str, handler: str, verdict: str, end: str, tmp_path: Path
 ) -> None:
     """A program that ends in order when it is asked to makes no mistake; one that ignores it was not hurt."""
-    found = crashed(plan, tmp_path, handler)
-    assert found[0] == verdict
-    assert re.fullmatch(end, found[1])
+    found, judgement = run(roles_endings.subject(handler), Plan.parse(plan), tmp_path, deadline=60)
+    assert judgement.verdict == verdict, str(judgement)
+    assert re.fullmatch(end, found.ends["shop"].text)
+    assert ("shop ignores SIGTERM" in str(found.timeline)) is (handler == "ignore")
 
 
 BUSY = """

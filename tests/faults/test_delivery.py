@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
-import signal
 import threading
 import time
 from pathlib import Path
@@ -238,22 +237,6 @@ def test_a_mistake_of_the_program_stays_visible() -> None:
     assert deliver(envelope("Delay side=reply seconds=9", asynchronous=True), lambda: 3, (), {}) == 3
 
 
-@pytest.mark.parametrize(
-    ("handler", "told", "why"),
-    [(signal.SIG_IGN, ["failed"], "b ignores SIGTERM"), (lambda *_: None, ["fired", "effective"], None)],
-)
-def test_a_callee_that_survives_its_sigterm_answers(
-    handler: Any, told: list[str], why: str | None, tmp_path: Path
-) -> None:
-    before = signal.signal(signal.SIGTERM, handler)
-    try:
-        assert paid("Crash when=before how=term", Shop()) == 3
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    assert events(tmp_path) == [*told, "executing", "executed"]
-    assert ledger.read(tmp_path).of(*told)[0].details.get("why") == why
-
-
 # Corrupted requests and replies: what is executed and answered, and the receipts.
 
 
@@ -279,34 +262,23 @@ def answered(found: Any) -> list[float]:
 
 
 @pytest.mark.parametrize("later", [False, True])
-@pytest.mark.parametrize(("side", "wanted"), [("request", [10.0, 20.0]), ("reply", [0.0, 0.0])])
-def test_the_receipt_tells_what_was_delivered(tmp_path: Path, side: str, wanted: list[float], later: bool) -> None:
-    x, y = torch.tensor([1.0, 2.0]), 10 * torch.tensor([1.0, 2.0])
-    seed = 0 if side == "reply" else next(s for s in range(9) if _position(x, y, s) == 0)
-    function = add_later if later else add
-    assert answered(deliver(corrupted(side, "zeros", later=later, seed=seed), function, (x, y), {})) == wanted
+@pytest.mark.parametrize(
+    ("side", "old", "wanted"), [("request", [1.0, 2.0], [10.0, 10.0]), ("reply", [11.0, 12.0], [0.0, 0.0])]
+)
+def test_the_receipt_tells_what_was_delivered(
+    tmp_path: Path, side: str, old: list[float], wanted: list[float], later: bool
+) -> None:
+    x = torch.tensor([1.0, 2.0])
+    assert answered(deliver(corrupted(side, "zeros", later=later), add_later if later else add, (x, 10), {})) == wanted
     assert x.tolist() == [1.0, 2.0]
-    assert y.tolist() == [10.0, 20.0]
-    timeline = ledger.read(tmp_path)
     done, fault = ["executing", "executed"], ["fired", "effective"]
-    assert [e.event for e in timeline.events][-4:] == ([*fault, *done] if side == "request" else [*done, *fault])
-    fired, effective = timeline.of("fired")[-1].details, timeline.of("effective")[-1].details
-    old = [1.0, 2.0] if side == "request" else [11.0, 22.0]
-    assert fired["tensor"] == 0
-    assert fired["shape"] == [2]
-    assert fired["dtype"] == "float32"
-    assert fired["changed"] == 2
-    assert fired["element"] == [0]
-    assert fired["old"] == str(old[0])
-    assert fired["new"] == "0.0"
-    assert effective["digest"] == digest_of([0.0, 0.0])
-    assert effective["instead_of"] == digest_of(old)
-
-
-def _position(x: torch.Tensor, y: torch.Tensor, seed: int) -> int:
-    """Return which of the two arguments a seed changes, as the result shows."""
-    found = answered(deliver(corrupted("request", "zeros", seed=seed), add, (x, y), {}))
-    return {10.0: 0, 1.0: 1}[found[0]]
+    assert events(tmp_path) == ([*fault, *done] if side == "request" else [*done, *fault])
+    timeline = ledger.read(tmp_path)
+    assert timeline.of("fired")[0].details["tensor"] == 0
+    assert timeline.of("fired")[0].details["shape"] == [2]
+    assert timeline.of("fired")[0].details["old"] == str(old[0])
+    assert timeline.of("effective")[0].details["digest"] == digest_of([0.0, 0.0])
+    assert timeline.of("effective")[0].details["instead_of"] == digest_of(old)
 
 
 def test_the_same_seed_changes_the_same_bit_and_others_differ() -> None:

@@ -22,8 +22,7 @@ def manual() -> str:
 
 
 def test_the_tables_agree_with_the_fault() -> None:
-    used = {name for kind in KINDS for name in kind.fields}
-    assert used == set(FIELDS) == {item.name for item in dataclass_fields(Fault)} - {"kind"}
+    assert {name for kind in KINDS for name in kind.fields} == set(FIELDS)
     assert list(FIELDS) == [item.name for item in dataclass_fields(Fault) if item.name != "kind"]
     assert len({(kind.name, kind.place) for kind in KINDS}) == len(KINDS)
     for kind in KINDS:
@@ -45,15 +44,14 @@ def test_every_kind_stands_on_the_page_of_its_place(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "low", "high", "step"),
+    ("name", "high"),
     [
-        *((name, 1, high, 1) for name, high in {"nth": 10**9, "times": 10**6, "kbit_per_second": 10**8}.items()),
-        *((name, 5e-324, high, 0.001) for name, high in {"seconds": 1e6, "percent": 100.0, "latency_ms": 1e5}.items()),
-        *((name, 5e-324, high, 0.001) for name, high in {"jitter_ms": 2e3, "reorder_percent": 50.0}.items()),
-        ("chance_percent", 5e-324, 100.0, 0.001),
+        *{"nth": 10**9, "times": 10**6, "kbit_per_second": 10**8, "seconds": 1e6, "latency_ms": 1e5}.items(),
+        *{"jitter_ms": 2e3, "percent": 100.0, "chance_percent": 100.0, "reorder_percent": 50.0}.items(),
     ],
 )
-def test_the_limits_of_a_number_are_allowed(name: str, low: float, high: float, step: float) -> None:
+def test_the_limits_of_a_number_are_allowed(name: str, high: float) -> None:
+    low, step = (1, 1) if isinstance(high, int) else (5e-324, 0.001)
     assert check_value("Kind", name, low) == low
     assert check_value("Kind", name, high) == high
     for beyond in (low - step, high + step):
@@ -81,8 +79,6 @@ def test_an_error_is_an_exception_made_from_a_text() -> None:
         assert isinstance(made, Exception)
         assert "some words" in str(made)
     assert {"ValueError", "KeyError", "RuntimeError", "OSError", "TimeoutError", "ConnectionResetError"} <= accepted
-    refused = {"UnicodeDecodeError", "ExceptionGroup", "SystemExit", "KeyboardInterrupt", "BaseException", "int"}
-    assert not refused & accepted
 
 
 @pytest.mark.parametrize(

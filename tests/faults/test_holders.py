@@ -31,22 +31,6 @@ class Shelf:
     things: tuple[Any, ...] = ()
 
 
-def _in_a_list(thing: Any) -> None:
-    GLOBALS.append(thing)
-
-
-def _in_an_untracked_dictionary(thing: Any) -> None:
-    NAMED["thing"] = {"thing": thing}
-
-
-def _in_an_object(thing: Any) -> None:
-    GLOBALS.append(SimpleNamespace(shelf=SimpleNamespace(things={(thing,)})))
-
-
-def _in_a_class(thing: Any) -> None:
-    Shelf.things = (thing,)
-
-
 @pytest.fixture(autouse=True)
 def _empty() -> Iterator[None]:
     yield
@@ -70,11 +54,12 @@ def hide(keep: Callable[[Any], None]) -> int:
 @pytest.mark.parametrize(
     ("keep", "by"),
     [
-        (_in_a_list, f"the global GLOBALS of {THIS}"),
-        (_in_an_untracked_dictionary, f"the global NAMED of {THIS}"),
-        (_in_an_object, f"the global GLOBALS of {THIS}"),
-        (_in_a_class, f"the attribute things of the class {THIS}.Shelf"),
+        (lambda thing: GLOBALS.append(thing), f"the global GLOBALS of {THIS}"),
+        (lambda thing: NAMED.update(thing={"thing": thing}), f"the global NAMED of {THIS}"),
+        (lambda thing: GLOBALS.append(SimpleNamespace(things={(thing,)})), f"the global GLOBALS of {THIS}"),
+        (lambda thing: setattr(Shelf, "things", (thing,)), f"the attribute things of the class {THIS}.Shelf"),
     ],
+    ids=["list", "untracked dictionary", "object", "class"],
 )
 def test_a_global_holds_what_it_leads_to(keep: Callable[[Any], None], by: str) -> None:
     assert holder(hide(keep)) == Holder(GLOBAL, by)

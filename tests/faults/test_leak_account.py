@@ -50,24 +50,16 @@ def test_memory_that_is_removed_when_its_process_has_ended_is_nobodys(monkeypatc
         assert accounting.left() == []
 
 
-STRANGER = """
-import mmap, os, signal, sys
-memory = open(sys.argv[1], "w+b")
-memory.truncate(8)
-mapped = mmap.mmap(memory.fileno(), 8)
-print(os.getpid(), flush=True)
-signal.pause()
-"""
-
-
 def test_what_another_run_has_at_the_same_time_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that no process of this run has started, and the memory that it has open."""
     monkeypatch.setattr(leak_account, "GRACE", 0.05)
     monkeypatch.setattr(leak_account, "REMOVAL", 0.05)
     accounting = Accounting("none")
     memory = SHARED / f"faults_test_{os.getpid()}_stranger"
-    command = ["setsid", "--fork", sys.executable, "-c", STRANGER, str(memory)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as forking:
+    memory.write_bytes(b"1")
+    program = "import mmap, os, signal; mapped = mmap.mmap(0, 0); print(os.getpid(), flush=True); signal.pause()"
+    command = ["setsid", "--fork", sys.executable, "-c", program]
+    with memory.open("r+b") as file, subprocess.Popen(command, stdin=file, stdout=subprocess.PIPE) as forking:
         assert forking.stdout is not None
         pid = int(forking.stdout.readline())
     try:

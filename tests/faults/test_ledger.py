@@ -70,15 +70,6 @@ def test_a_program_may_close_what_it_has_not_opened(later: list[str], tmp_path: 
     assert [each.event for each in read(tmp_path).events] == ["start", *later]
 
 
-def test_a_line_is_there_as_soon_as_it_is_written(tmp_path: Path) -> None:
-    """This holds for the last line, too, after which nothing is written."""
-    ledger = Ledger(tmp_path, "ps")
-    for number in range(3):
-        ledger.write("up", number=number)
-        assert [event.details["number"] for event in read(tmp_path).of("up")] == list(range(number + 1))
-    ledger.close()
-
-
 def test_a_process_that_goes_on_beside_a_torn_line_loses_nothing(tmp_path: Path) -> None:
     killed, other = Ledger(tmp_path, "ps"), Ledger(tmp_path, "ps")
     killed.write("step", number=1)

@@ -6,16 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from faults.cli.main import main
 from faults.cli.reports import FORMAT
 from tests.support import roles_subjects as plays
-from tests.support.suite_runs import ROOT
-from tests.support.targets import options, sweep_of
-
-SCHEMA = json.loads((ROOT / "docs/faults/report.schema.json").read_text())
+from tests.support.targets import options, read_report, sweep_of
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -23,16 +19,8 @@ pytestmark = pytest.mark.usefixtures("own_folder")
 def run(plan: str, passed: bool | None = True, **more: Any) -> dict[str, Any]:
     cell = {"site": "m:f", "kind": plan.split()[0], "occurrence": "first", "call": "a#1"}
     verdict = {True: "equal", False: "wrong", None: "unknown"}[passed]
-    empty: dict[str, Any] = {
-        "checks": [],
-        "notes": [],
-        "folder": None,
-        "ends": {},
-        "waits": {},
-        "waiting": [],
-        "events": [],
-    }
-    return {"plan": plan, "cell": cell, "verdict": verdict, "passed": passed, "seconds": 1.0, **empty, **more}
+    told = {"plan": plan, "cell": cell, "verdict": verdict, "passed": passed, "seconds": 1.0, "folder": None}
+    return {**told, "checks": [], "notes": [], "ends": {}, "waits": {}, "waiting": [], "events": [], **more}
 
 
 def part(name: str, number: int, count: int, *runs: dict[str, Any], **more: Any) -> str:
@@ -44,9 +32,7 @@ def part(name: str, number: int, count: int, *runs: dict[str, Any], **more: Any)
 
 def merged(*names: str) -> tuple[int, dict[str, Any]]:
     status = main(["merge", *names, "--json", "whole.json"])
-    found: dict[str, Any] = json.loads(Path("whole.json").read_text())
-    jsonschema.validate(found, SCHEMA)
-    return status, found
+    return status, read_report("whole.json")
 
 
 def test_the_parts_of_a_sweep_are_the_whole() -> None:
@@ -55,7 +41,7 @@ def test_the_parts_of_a_sweep_are_the_whole() -> None:
     for name, which in {"all": (1, 1), "1": (1, 3), "2": (2, 3), "3": (3, 3)}.items():
         asked = options(sites=plays.PAY, kinds=["Delay", "Raise request"], part=which, json=f"{name}.json")
         assert sweep_of(plays.subject(plays.careful), asked) == 0
-        told[name] = json.loads(Path(f"{name}.json").read_text())
+        told[name] = read_report(f"{name}.json")
     assert max(len(told[name]["runs"]) for name in "123") < len(told["all"]["runs"]) == 6
     status, found = merged("3.json", "1.json", "2.json")
     assert status == 0
@@ -77,10 +63,10 @@ def test_a_missing_part_makes_the_whole_unknown(capsys: pytest.CaptureFixture[st
 )
 def test_the_worst_part_gives_the_status(second: bool | None, not_run: int, status: int) -> None:
     names = part("1", 1, 2, run("Drop")), part("2", 2, 2, run("Delay", second), not_run=not_run)
-    found = merged(*names)
-    assert found[0] == status
-    assert found[1]["passed"] is {0: True, 1: False, 3: None}[status]
-    assert found[1]["not_run"] == not_run
+    found, whole = merged(*names)
+    assert found == status
+    assert whole["passed"] is {0: True, 1: False, 3: None}[status]
+    assert whole["not_run"] == not_run
 
 
 def test_of_a_run_that_several_parts_have_made_the_worst_counts() -> None:

@@ -64,10 +64,6 @@ class TestWithout:
         assert capsys.readouterr() == ("", f"error: {self.LINE}\n")
         assert not folder.exists()
 
-    def test_it_can_be_asked_in_advance(self) -> None:
-        assert network.missing_netem() == self.LINE
-        assert network.missing() is None
-
     def test_a_network_without_the_plan_fails_at_the_moment(self, tmp_path: Path) -> None:
         wanted = r"^fault 0: tc .* 5000us: Error: Specified qdisc kind is unknown\.$"
         with Network("ab", tmp_path), pytest.raises(NetworkError, match=wanted):

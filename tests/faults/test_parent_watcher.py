@@ -59,14 +59,7 @@ def test_tied_processes_end_with_a_process_that_is_killed(
         assert left_after(started, 3) == set()
 
 
-def test_tied_processes_end_when_the_block_ends() -> None:
-    with launcher(ALONE) as (process, started):
-        process.communicate(timeout=20)
-        assert process.returncode == 0
-        assert left_after(started, 0) == set()
-
-
-def test_a_process_that_has_just_been_started_is_ended() -> None:
+def test_a_process_that_has_just_been_started_is_ended_with_the_block() -> None:
     """For a moment after `Popen` returns, the kernel has not set the new program's environment yet."""
     for _ in range(10):
         with tied_environment() as variables:

@@ -41,11 +41,11 @@ def ended(found: Run, wanted: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("how", "plan", "verdict", "shop", "till"),
     [
-        pytest.param("strict", "seed=0", "unchecked", RETURNED, RETURNED, marks=pytest.mark.cold),
+        ("strict", "seed=0", "unchecked", RETURNED, RETURNED),
         ("rude", "seed=0", "unchecked", RETURNED, RETURNED),
         ("open", "seed=0", "unchecked", RETURNED, RETURNED),
         ("served", "seed=0", "unchecked", GONE, RETURNED),  # its parent ends it by SIGTERM
-        pytest.param("strict", LOST, "wrong", "raised ", LATE, marks=pytest.mark.cold),
+        ("strict", LOST, "wrong", "raised ", LATE),
         ("tolerant", LOST, "unchecked", RETURNED, RETURNED),
         ("strict", f"Duplicate {PAYS}", "wrong", "raised ", "raised RuntimeError: "),
         ("leaves", LOST, "wrong", "raised ", "exited with status 1"),  # from within the handler
@@ -64,7 +64,6 @@ def test_a_role_is_judged_even_if_its_parent_ignores_its_exit_code(
     assert (lost in str(judgement)) == (verdict == "wrong")
 
 
-@pytest.mark.cold
 @pytest.mark.parametrize(
     ("how", "verdict", "end"),
     [

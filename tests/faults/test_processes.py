@@ -64,14 +64,6 @@ def test_a_crash_kills_another_role_at_a_step(tmp_path: Path) -> None:
     assert 0 < effective["seconds"] < 5
 
 
-def test_a_crash_kills_a_role_when_rpc_is_up(tmp_path: Path) -> None:
-    with world(tmp_path, "Crash role=a at=up@b") as started:
-        assert started.wait()["a"] == Killed(signal.SIGKILL)
-    told = [event for _, event in story(tmp_path)]
-    assert told[:2] == ["planned", "fired"]
-    assert told[2:] in ([], ["effective"])  # `b` may end before it has seen the death
-
-
 def test_a_pause_stops_another_role_for_its_seconds(tmp_path: Path) -> None:
     with world(tmp_path, "Pause role=b at=step:1@a seconds=0.7") as started:
         healthy = started.call("a", plays.call, "b")

@@ -57,7 +57,7 @@ def test_each_kind_of_leak_is_named_and_released_things_are_none(run: Run) -> No
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("warm_start")
+@pytest.mark.usefixtures("one_thread")
 def test_leaks_are_named_with_their_holders(run: Run) -> None:
     result = run("holding", "--faults-leaks-trace")
     result.assert_outcomes(passed=5, errors=4)
@@ -85,7 +85,7 @@ def test_leaks_count_for_the_tests_that_the_option_selects(run: Run, arguments: 
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("warm_start")
+@pytest.mark.usefixtures("one_thread")
 def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: pytest.Pytester) -> None:
     result = run("failing", "--faults-keep", "kept", "--faults-report", "pages", "--durations=0", "-vv")
     result.assert_outcomes(passed=3, failed=5, errors=1)
@@ -187,7 +187,7 @@ def test_installed_or_not_it_is_there_once_and_torch_is_not(
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("warm_start")
+@pytest.mark.usefixtures("one_thread")
 def test_the_examples_of_the_manual_run(run: Run, pytester: pytest.Pytester) -> None:
     blocks = re.findall(r"```python\n# (\w+\.py).*\n((?s:.*?))```", (ROOT / "docs" / "pytest.md").read_text())
     assert [name for name, _ in blocks] == ["conftest.py", "shop.py", "test_shop.py"]

@@ -73,7 +73,7 @@ OTHERS = " and ".join(f"not ({each})" for each in KINDS_OF_TESTS.values())
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("warm_start")
+@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize(
     ("kind", "ended", "said"),
     [
@@ -123,7 +123,7 @@ NONE = "no test ran under the plan of --faults-plan: wanted one that uses world,
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("warm_start")
+@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize(
     ("plan", "ran", "why"),
     [

@@ -61,17 +61,28 @@ def test_a_new_run_replaces_what_the_earlier_one_has_written(tmp_path: Path) -> 
     assert files(tmp_path).keys() == {"notes.txt", "plan.json", MARK, "shop.jsonl"}
 
 
-def test_a_run_that_is_interrupted_before_it_begins_leaves_the_earlier_one(tmp_path: Path) -> None:
+def interrupted(place: Path, *begun: str) -> None:
+    """Stand for a run of which these have begun their ledgers."""
+    for name in begun:
+        Ledger(place, name).close()
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("begun", [[], [NETWORK]], ids=["nothing", "network"])
+def test_a_run_that_is_interrupted_before_a_role_begins_leaves_the_earlier_one(
+    begun: list[str], tmp_path: Path
+) -> None:
+    """The network's ledger is there before any role."""
     before = stored(tmp_path)
-    with pytest.raises(KeyboardInterrupt), renewed(Plan(), tmp_path):
-        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt), renewed(Plan(), tmp_path) as place:
+        interrupted(place, *begun)
     assert files(tmp_path) == before
 
 
 def test_an_error_of_a_run_that_has_begun_leaves_that_run(tmp_path: Path) -> None:
     stored(tmp_path)
-    with pytest.raises(WorldError), renewed(Plan(), tmp_path) as place:
-        begun_and_lost(place)
+    with pytest.raises(KeyboardInterrupt), renewed(Plan(), tmp_path) as place:
+        interrupted(place, "shop")
     assert files(tmp_path).keys() == {"plan.json", MARK, "shop.jsonl"}
     assert record.read(tmp_path).plan == Plan()
 
@@ -135,11 +146,6 @@ def test_a_folder_that_was_not_there_is_not_there_again(tmp_path: Path) -> None:
     with pytest.raises(WorldError), renewed(PLAN, tmp_path / "new" / "run"):
         raise WorldError("no threads")
     assert list(tmp_path.iterdir()) == []
-
-
-def begun_and_lost(place: Path, role: str = "shop") -> None:
-    Ledger(place, role).close()
-    raise WorldError("the process server ended")
 
 
 def world_that_cannot_start(place: Path) -> None:
@@ -227,14 +233,6 @@ def test_a_plan_stays_where_nothing_can_be_set_aside(tmp_path: Path) -> None:
     assert files(tmp_path) == before
 
 
-def test_the_networks_ledger_is_no_begun_run(tmp_path: Path) -> None:
-    """The network's ledger exists before any role."""
-    before = stored(tmp_path)
-    with pytest.raises(WorldError), renewed(Plan(), tmp_path) as place:
-        begun_and_lost(place, NETWORK)
-    assert files(tmp_path) == before
-
-
 @pytest.mark.parametrize(("made", "why"), [("fifo", "is a file"), ("loop", "is a loop of links|File exists")])
 def test_an_impossible_folder_is_refused_in_one_line(
     made: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -261,17 +259,15 @@ def test_a_run_is_known_by_what_is_left_of_it(without: list[str], tmp_path: Path
     [["prepare", ""], ["check", ""], *([*run, "--dir", ""] for run in (["run", "rnn"], ["list", "rnn"]))],
     ids=lambda words: words[0],
 )
-def test_an_empty_name_is_no_folder(
-    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.usefixtures("own_folder")
+def test_an_empty_name_is_no_folder(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """An empty name would be the current folder."""
-    monkeypatch.chdir(tmp_path)
     healthy = ["--healthy"] * (arguments[0] in ("prepare", "run"))
     assert main([*arguments, *healthy]) == 2
     assert capsys.readouterr().err.endswith("wanted a folder, got ''\n")
     with pytest.raises(PlanError, match="wanted a folder, got ''"):
         prepared(PLAN, "")
-    assert list(tmp_path.iterdir()) == []
+    assert list(Path().iterdir()) == []
 
 
 def test_numbered_runs_of_an_earlier_sweep_are_removed_and_nothing_else(tmp_path: Path) -> None:

@@ -13,19 +13,15 @@ from tests.tiers.share import one_of
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("plain")]
 
 
-@pytest.mark.cold
 @pytest.mark.parametrize("row", HEALTHY, ids=lambda row: row.program)
 def test_a_healthy_program_is_right(row: Expected, tmp_path: Path) -> None:
     run, judgement = run_row(row, tmp_path)
     assert not mistakes(row, run, judgement), f"{judgement}\n{run.timeline}"
 
 
-# Each program's first plan, with which it starts from nothing, as it does without a plan.
-COLD = {row.program: row for row in reversed(TABLE)}.values()
 # Of three plans a commit runs one.
 ROWS = [
-    pytest.param(row, marks=[one_of(number // 3), *[pytest.mark.cold] * (row in COLD)], id=f"{row.program}-{row.plan}")
-    for number, row in enumerate(TABLE)
+    pytest.param(row, marks=one_of(number // 3), id=f"{row.program}-{row.plan}") for number, row in enumerate(TABLE)
 ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -24,7 +23,8 @@ from faults.run.side_by_side import side_by_side
 from faults.run.sweep import Cell, Cells, SweepFailed
 from reference.system.files import Unusable
 from tests.support import roles_subjects as plays
-from tests.support.targets import options, sweep_of
+from tests.support.suite_runs import ROOT
+from tests.support.targets import options, read_report, sweep_of
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -93,19 +93,17 @@ def test_after_its_time_no_run_begins() -> None:
     assert run_all(quick, 5, 2, due=0.0) == ["0000"]
 
 
-def test_an_error_of_a_run_is_raised() -> None:
-    with pytest.raises(OSError, match=r"^no room for 0000$"):
-        run_all(refused, 1, 2)
-
-
-def test_an_error_that_no_pipe_gives_back_is_told_by_its_text() -> None:
-    with pytest.raises(SweepFailed, match=r"^0000: no room$"):
-        run_all(unusable, 1, 2)
-
-
-def test_a_worker_that_ends_is_told() -> None:
-    with pytest.raises(SweepFailed, match=r"^a worker of the sweep ended with status 7$"):
-        run_all(dies, 2, 1)
+@pytest.mark.parametrize(
+    ("run", "error", "text"),
+    [
+        (refused, OSError, "no room for 0000"),
+        (unusable, SweepFailed, "0000: no room"),
+        (dies, SweepFailed, "a worker of the sweep ended with status 7"),
+    ],
+)
+def test_an_error_of_a_run_or_its_text_is_raised(run: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=rf"^{text}$"):
+        run_all(run, 2, 1)
 
 
 def test_runs_that_go_on_are_interrupted_and_clean_up() -> None:
@@ -133,7 +131,7 @@ def test_verdicts_are_those_of_runs_one_after_the_other() -> None:
             sites=plays.PAY, kinds=["Delay", "Raise", "Drop"], jobs=jobs, json=f"{jobs}.json", dir=f"runs{jobs}"
         )
         sweep_of(plays.subject(plays.careful), asked)
-        runs = json.loads(Path(f"{jobs}.json").read_text())["runs"]
+        runs = read_report(f"{jobs}.json")["runs"]
         found[jobs] = [(run["plan"], run["verdict"], run["folder"].rpartition("/")[2]) for run in runs]
     assert found[1] == found[4]
     assert len(found[1]) == 14
@@ -143,9 +141,8 @@ def test_verdicts_are_those_of_runs_one_after_the_other() -> None:
 @pytest.mark.usefixtures("plain_over_tcp")
 def test_a_program_is_swept_side_by_side(capfd: pytest.CaptureFixture[str]) -> None:
     asked = ["--jobs", "2", "--same-output", "--kinds", "Drop", "--dir", "runs", "--json", "report.json"]
-    naive = Path(__file__).parents[2] / "examples/retries/naive.py"
-    assert main(["sweep", *asked, "--script", str(naive)]) == 1
-    verdicts = [run["verdict"] for run in json.loads(Path("report.json").read_text())["runs"]]
+    assert main(["sweep", *asked, "--script", str(ROOT / "examples/retries/naive.py")]) == 1
+    verdicts = [run["verdict"] for run in read_report("report.json")["runs"]]
     assert verdicts == ["equal", "equal", "wrong", "wrong"]
     assert "the last 1" not in capfd.readouterr().out
 
@@ -162,10 +159,3 @@ def test_a_sweep_that_is_ended_leaves_no_process() -> None:
         _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert said.splitlines()[-1] == "interrupted"
-
-
-def test_files_of_one_name_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("my.py").write_text("")
-    assert main(["sweep", "--jobs", "2", "--same-file", "x", "--script", "my.py"]) == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert line == "error: --same-file names a file that every run writes: wanted it without --jobs"

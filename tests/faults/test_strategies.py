@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +16,8 @@ from faults.plan import Fault, Plan
 from faults.plan.kinds import KINDS, NAMES, Kind
 from faults.plan.possible_faults import program_of
 from faults.strategies import GENTLE, SECONDS, faults, plans
+from tests.support.suite_runs import ROOT
 
-ROOT = Path(__file__).parents[2]
 many = settings(max_examples=200)
 searching = settings(max_examples=20_000, database=None, derandomize=True)
 
@@ -67,21 +66,9 @@ def test_plans_are_valid_and_stay_within_what_there_is(plan: Plan) -> None:
     assert len(set(plan.faults)) == len(plan.faults)
     assert [outside(fault) for fault in plan.faults] == [[] for _ in plan.faults]
     assert plan.seed == 0 or any(fault.chance_percent for fault in plan.faults)
-
-
-def test_a_plan_outside_the_limits_is_noticed() -> None:
-    """This shows that the check above can fail."""
-    for text, name in [
-        ("Duplicate site=shop:Till.pay role=till1 nth=6-7", "nth"),
-        ("Duplicate site=shop:unused role=till1 every=true", "site"),
-        ("Order site=shop:Till.pay roles=till1,till2 nth=4 seconds=0.1", "nth"),
-        ("Crash role=till3 at=up@shop", "role"),
-        ("Crash role=shop at=call:shop:look#1@till1", "call"),
-        ("Crash role=shop at=step:3@shop", "step"),
-        ("Reset role=shop peer=till3", "peer"),
-        ("Reset role=shop seconds=0.2", "seconds"),
-    ]:
-        assert outside(Fault.parse(text)) == [name]
+    # What is drawn only if it is asked for:
+    assert "Corrupt" not in {fault.kind for fault in plan.faults}
+    assert {fault.latency_ms for fault in plan.faults} <= {None}
 
 
 @many
@@ -103,12 +90,6 @@ def test_sites_without_counts_are_called_by_every_role(plan: Plan) -> None:
         assert fault.seconds in (None, 3.0)
 
 
-@many
-@given(plans(CALLS, ROLES, places=["network"]))
-def test_a_latency_is_drawn_only_if_it_is_asked_for(plan: Plan) -> None:
-    assert all(fault.latency_ms is None for fault in plan.faults)
-
-
 @pytest.mark.long
 def test_a_line_may_have_a_rate_or_a_latency_or_both() -> None:
     program = {"kinds": ["Slow"], "latency": True}
@@ -119,11 +100,6 @@ def test_a_line_may_have_a_rate_or_a_latency_or_both() -> None:
     assert every == f"{late} jitter_ms=0.1 reorder_percent=1.0"
     alone = smallest(lambda plan: any(fault.kbit_per_second is None for fault in plan.faults), **program)
     assert alone == "Slow role=shop seconds=0.1 latency_ms=1.0"
-
-
-def test_the_order_of_gentleness_has_every_shape_once() -> None:
-    assert sorted(GENTLE) == sorted((kind.name, kind.place) for kind in KINDS)
-    assert GENTLE[0][0] == "Delay"
 
 
 PROGRAM = program_of(CALLS, ROLES, SECONDS, STEPS, 3, False)
@@ -159,12 +135,6 @@ def test_every_shape_occurs_and_shrinks_to_its_smallest_fault(shape: tuple[str, 
     assert smallest(has(*shape), kinds=NAMES) == SMALLEST[shape]
 
 
-@many
-@given(plans(CALLS, ROLES))
-def test_corruptions_are_drawn_only_if_they_are_named(plan: Plan) -> None:
-    assert all(fault.kind != "Corrupt" for fault in plan.faults)
-
-
 @pytest.mark.parametrize(
     ("shape", "values", "text"),
     [
@@ -175,6 +145,7 @@ def test_corruptions_are_drawn_only_if_they_are_named(plan: Plan) -> None:
         (("Raise", "call"), {"error": "KeyError"}, f"{SMALLEST['Raise', 'call']} error=KeyError"),
         (("Crash", "process"), {"at": "step:2@shop"}, "Crash role=shop at=step:2@shop"),
         (("Reset", "network"), {"peer": None, "seconds": None}, "Reset role=shop"),
+        (("Drop", "call"), {"chance_percent": 10.0}, SMALLEST["Drop", "call"].replace("nth=1", "chance_percent=10.0")),
     ],
 )
 @pytest.mark.long
@@ -191,10 +162,7 @@ def test_fewer_faults_come_first() -> None:
 
 
 @pytest.mark.long
-def test_seeds_are_drawn_for_chances_and_shrink_to_0() -> None:
-    assert smallest(has("Delay", "call", chance_percent=10.0)) == (
-        "Delay site=shop:Till.pay role=till1 chance_percent=10.0 side=request seconds=0.1"
-    )
+def test_seeds_are_drawn_for_chances() -> None:
     assert smallest(lambda plan: plan.seed > 999).startswith("seed=1000; ")
 
 

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
-import jsonschema
 import pytest
 
 from faults.cli.main import main
 from tests.support.script_runs import SCRIPTS, own
-from tests.support.suite_runs import ROOT
+from tests.support.targets import read_report
 
 DROP = "Drop site=__main__:pay role=till side=reply"
-SCHEMA = json.loads((ROOT / "docs/faults/report.schema.json").read_text())
 
 pytestmark = pytest.mark.usefixtures("plain_over_tcp", "own_folder")
 
 
 def script(*arguments: str, name: str = "tally.py") -> list[str]:
     return ["--script", sys.executable, own(name, Path()), *arguments]
-
-
-def read(path: str) -> Any:
-    content = json.loads(Path(path).read_text())
-    jsonschema.validate(content, SCHEMA)
-    return content
 
 
 @pytest.mark.long
@@ -43,7 +33,7 @@ def test_a_payment_that_is_made_twice_is_found(capfd: pytest.CaptureFixture[str]
     assert "2 equal, 2 wrong" in said.out.splitlines()
     assert re.search(r"a run is overdue after \d+ s, or later if its own timeouts are longer", said.err)
     assert "paying 1 again" not in said.out  # the program prints into files
-    found = read("report.json")
+    found = read_report("report.json")
     verdicts = [("Raise request", "equal")] * 2 + [("Drop reply", "wrong")] * 2
     assert [(run["cell"]["kind"], run["verdict"]) for run in found["runs"]] == verdicts
     assert found["passed"] is False
@@ -95,6 +85,7 @@ def test_a_check_that_fails_in_the_healthy_run_convicts_nobody(
         (["--same-output", "--ignore", "("], "wanted a regular expression, got '('"),
         (["--same-file", "there"], "'there' is there already: wanted a file that each run of the program writes anew"),
         (["--same-file", ""], "'' is no name: wanted a file that each run"),
+        (["--same-file", "x", "--jobs", "2"], "names a file that every run writes: wanted it without --jobs"),
         (["--json", "."], "cannot write .: it is a directory, wanted a file"),
         (["--same-file", "new", "--same-file", "there"], "'there' is there already: wanted a file that each run"),
     ],
@@ -117,22 +108,20 @@ def test_a_sweep_without_a_check_says_so(capfd: pytest.CaptureFixture[str]) -> N
     said = capfd.readouterr()
     assert "no result is checked, so a run that ends with status 0 is unchecked: wanted --check, --same-" in said.err
     assert said.out.splitlines()[-2:] == ["1 more were not run: nothing is known of them", "1 unchecked"]
-    assert read("report.json")["passed"] is None
+    assert read_report("report.json")["passed"] is None
 
 
 @pytest.mark.long
 def test_a_run_can_be_checked_by_a_command(capfd: pytest.CaptureFixture[str]) -> None:
     """`run --check` prints what the program has printed, because the run fails."""
     plan = "Drop site=__main__:pay role=till nth=2 side=reply"
-    check = "grep -qx '111 in all' total.txt"
-    saved, written = 'torch.save({"total": taken}, file)', "Path(file).write_text(f'{taken} in all')"
-    Path("my.py").write_text((SCRIPTS / "tally.py").read_text().replace(saved, written))
+    check = 'grep -qx "111 in the till" $FAULTS_OUTPUT && test -s total.pt'
     options = ["--plan", plan, "--dir", "run", "--json", "report.json", "--check", check]
-    assert main(["run", *options, "--script", "my.py", "total.txt"]) == 1
+    assert main(["run", *options, *script("total.pt")]) == 1
     said = capfd.readouterr().out
     assert "  | paying 10 again\n  | 121 in the till\n" in said
     assert "verdict: wrong" in said
-    [run] = read("report.json")["runs"]
+    [run] = read_report("report.json")["runs"]
     assert run["plan"] == plan
     assert run["verdict"] == "wrong"
     assert run["passed"] is False

@@ -29,7 +29,7 @@ from tests.formulas.common import Tensors, copies, default_draws, draws, recorde
 Model = Callable[[torch.Tensor], torch.Tensor]
 
 
-def trace(case: Any) -> Tensors:
+def trace(case: Any, given: Tensors) -> Tensors:
     """Compute every tensor of the trace of ``case`` from the case's plain numbers alone."""
     p, buffers, model = mlp(case) if case.model == "mlp" else resnet(case)
     found = copies(p, "initial")

@@ -26,7 +26,7 @@ from tests.formulas.agents import (
 from tests.formulas.common import Tensors, copies, recorded
 
 
-def trace(case: Any) -> Tensors:
+def trace(case: Any, given: Tensors) -> Tensors:
     """Compute every tensor of the trace of ``case`` from the case's plain numbers alone."""
     parameters, envs, owns = initial_parameters(case), environments(case), generators(case)
     adam = torch.optim.Adam(parameters.values(), lr=case.lr)

@@ -38,6 +38,15 @@ def started(role: str, time: float = 0.0, process: int = 0) -> list[Event]:
     return [event(role, "start", time, pid=process, process=process), event(role, "up", time + 0.1, process=process)]
 
 
+def calls(count: int, site: str = "shop:pay") -> list[Event]:
+    """Calls of ``a`` that return from ``b``: a thousand a second."""
+    return [
+        event("a", name, (nth + more) / 1000, site=site, nth=nth + 1, to="b")
+        for nth in range(count)
+        for name, more in (("invoke", 0.0), ("ok", 0.5))
+    ]
+
+
 def chain(name: str, text: str = "no", callee: str = "", cause: str = "") -> list[Link]:
     found = [Link(BASES.get(name, (name, "Exception")), text, f"{name}.{text}")]
     found += [Link(BASES.get(callee, (callee, "Exception")), way=CALLEE)] if callee else []

@@ -1,13 +1,13 @@
-"""Try bugs against the tests that reach them, and ask what the results say. Needs a record: tests.coverage run.
+"""Try bugs that operators make against the tests that reach them, and ask what the results say.
 
-    python -m tests.kills planted    the planted bugs, against all tests that reach them, not only to the first failure
-    python -m tests.kills sample     bugs that operators make, drawn at random, each until a test notices it
+    python -m tests.kills sample     draw bugs at random, and try each until a test notices it
     python -m tests.kills score      each room's share of the sample that was noticed, and the survivors
     python -m tests.kills spare      the tests that could go without losing a kill or a covered line
     python -m tests.kills unguarded  lines of which every bug that was tried has survived
 
-The results are lines of JSON in .kills/results.jsonl. A command goes on where it was stopped, on the same sources;
-with --again it tries once more what has survived, for instance against new tests, which the record must have.
+All need a record of `python -m tests.coverage run`. The results are lines of JSON in .kills/results.jsonl. `sample`
+goes on where it was stopped, on the same sources; with --again it tries once more what has survived, for instance
+against new tests, which the record must have.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from faults.cli.progress_bar import seconds_left
@@ -29,8 +29,8 @@ from tests.kills.reaching import nearest, seconds_of
 from tests.kills.results import Tried, add, load, score, spare, unguarded
 from tests.mutants.catalog import MUTANTS
 from tests.mutants.gate import WORKERS, Unhealthy, trials
-from tests.mutants.mutant import Bug
-from tests.mutants.trial import EVERY_FAILURE, SAMPLED
+from tests.mutants.mutant import Mutant
+from tests.mutants.trial import SAMPLED
 
 ROOT = Path(__file__).parents[2]
 RECORD = ROOT / ".coverage-data" / "record.npz"
@@ -39,76 +39,58 @@ COUNT, SEED, SECONDS = 1500, 1, 60.0
 SOURCES = ("reference/", "faults/")
 
 
-@dataclass(frozen=True)
-class Trying:
-    """A bug to try. ``bug``: with the tests that reach it; ``places``: file and line; ``change``: in words."""
-
-    kind: str
-    bug: Bug
-    places: tuple[tuple[str, int], ...]
-    change: str
+def sample(record: Record, seconds: Mapping[str, float], count: int, seed: int) -> list[Drawn]:
+    """Return bugs that operators make, each with tests that reach it."""
+    files = sorted({file for file, _ in record.probes if file.startswith(SOURCES)})
+    bugs = drawn(ROOT, files, count, seed)
+    return [replace(bug, killers=nearest(record, bug.file, bug.line, seconds, SECONDS)) for bug in bugs]
 
 
-def planted(record: Record, seconds: Mapping[str, float]) -> Iterable[Trying]:
-    """Yield the planted bugs that are planted into measured files, each with all tests that reach it."""
-    for mutant in MUTANTS:
-        places = tuple((file, line) for file, old, _ in mutant.places for line in lines_of(file, old))
-        tests = tuple(dict.fromkeys((*mutant.killers, *nearest(record, places, seconds, SECONDS))))
-        yield Trying("planted", replace(mutant, killers=tests), places, mutant.models)
+def try_all(bugs: Sequence[Drawn], digest: str, seconds: float, *, again: bool) -> None:
+    """Try what was not tried before, and add each result to the file as it comes."""
+    known = {each.name for each in load(RESULTS, digest) if each.noticed or not again}
+    todo = {bug.name: bug for bug in bugs if bug.name not in known}
+
+    def found(name: str, verdict: str, failed: tuple[str, ...] = ()) -> None:
+        bug = todo[name]
+        add(RESULTS, Tried(digest, name, bug.change, bug.file, bug.line, verdict, failed))
+
+    for bug in todo.values():
+        if not bug.killers:
+            found(bug.name, "unreached")
+    reached, begun = [bug for bug in todo.values() if bug.killers], time.monotonic()
+    for number, (each, trial) in enumerate(trials(ROOT, reached, WORKERS, seconds, SAMPLED), 1):
+        found(each.name, trial.verdict, trial.failed)
+        rest = seconds_left(number, len(reached), time.monotonic() - begun, None)
+        print(f"{number} of {len(reached)}: {each.name} {trial.verdict}, about {rest:.0f} s left", file=sys.stderr)
 
 
-def lines_of(file: str, old: str) -> list[int]:
-    """Return the lines on which the text to replace stands."""
+def lines_of(file: str, old: str) -> range:
+    """Return the lines on which the text that a planted bug replaces stands."""
     before, _, _ = (ROOT / file).read_text().partition(old)
     first = before.count("\n") + 1
-    return [first + number for number, line in enumerate(old.splitlines()) if line.strip()]
+    return range(first, first + len(old.splitlines()))
 
 
-def sample(record: Record, seconds: Mapping[str, float], count: int, seed: int) -> Iterable[Trying]:
-    """Yield bugs that operators make, each with tests that reach it."""
-    files = sorted({file for file, _ in record.probes if file.startswith(SOURCES)})
-    for bug in drawn(ROOT, files, count, seed):
-        places = ((bug.file, bug.line),)
-        yield Trying("drawn", replace(bug, killers=nearest(record, places, seconds, SECONDS)), places, change(bug))
-
-
-def change(bug: Drawn) -> str:
-    """Say what becomes what, in one line."""
-    return f"{bug.operator}: {' '.join(bug.old.split())[:80]} -> {' '.join(bug.new.split())[:80] or 'nothing'}"
-
-
-def try_all(todo: Sequence[Trying], sources: str, seconds: float, *, every_failure: bool, again: bool) -> None:
-    """Try what was not tried before, and add each result to the file as it comes."""
-    known = {(each.kind, each.name) for each in load(RESULTS, sources) if each.noticed or not again}
-    left = [each for each in todo if (each.kind, each.bug.name) not in known]
-    for each in left:
-        if not each.bug.killers:
-            add(RESULTS, Tried(sources, each.kind, each.bug.name, each.change, each.places, "unreached", (), (), 0.0))
-    of_bug = {each.bug.name: each for each in left if each.bug.killers}
-    begun, extent = time.monotonic(), EVERY_FAILURE if every_failure else SAMPLED
-    bugs = [each.bug for each in of_bug.values()]
-    for number, result in enumerate(trials(ROOT, bugs, WORKERS, seconds, extent) if bugs else (), 1):
-        trial, each = result.trial, of_bug[result.mutant.name]
-        found = (trial.verdict, trial.failed, trial.passed, round(trial.seconds, 2))
-        add(RESULTS, Tried(sources, each.kind, each.bug.name, each.change, each.places, *found))
-        rest = seconds_left(number, len(bugs), time.monotonic() - begun, None)
-        print(f"{number} of {len(bugs)}: {each.bug.name} {trial.verdict}, about {rest:.0f} s left", file=sys.stderr)
+def noticing(mutant: Mutant, tests: Sequence[str]) -> list[str]:
+    """Return the tests that a planted bug names; its killer may be a class of tests, or a test with parameters."""
+    groups = tuple(f"{killer}{mark}" for killer in mutant.killers for mark in ("::", "["))
+    return [test for test in tests if test in mutant.killers or test.startswith(groups)]
 
 
 def print_score(results: Sequence[Tried]) -> None:
     """Print the survivors, and each room's share."""
-    of_sample = [each for each in results if each.kind == "drawn"]
-    for each in sorted(of_sample, key=lambda each: each.places):
+    for each in sorted(results, key=lambda each: (each.file, each.line)):
         if not each.noticed:
-            file, line = each.places[0]
-            print(f"{file}:{line}: {each.verdict}: {each.change}")
-    for room, (noticed, every) in score(of_sample).items():
+            print(f"{each.file}:{each.line}: {each.verdict}: {each.change}")
+    for room, (noticed, every) in score(results).items():
         print(f"{room:<32}{noticed:>6} of {every:>5}{100 * noticed / every:>8.1f} %")
 
 
-def print_spare(results: Sequence[Tried], record: Record, seconds: dict[str, float]) -> None:
+def print_spare(results: Sequence[Tried], record: Record, seconds: Mapping[str, float]) -> None:
     """Print the tests that could go, the longest first."""
-    found = list(spare(results, record, seconds))
+    killers = [*(noticing(mutant, record.tests) for mutant in MUTANTS), *(each.failed for each in results)]
+    found = list(spare(killers, record, seconds))
     for test in found:
         print(f"{seconds[test]:7.2f} s {test}")
     print(f"{len(found)} of {len(record.tests)} tests, {sum(seconds[test] for test in found):.0f} s")
@@ -116,7 +98,9 @@ def print_spare(results: Sequence[Tried], record: Record, seconds: dict[str, flo
 
 def print_unguarded(results: Sequence[Tried]) -> None:
     """Print the lines, by file."""
-    for file, lines in unguarded(results).items():
+    places = [place for mutant in MUTANTS for place in mutant.places]
+    planted = {(file, line) for file, old, _ in places for line in lines_of(file, old)}
+    for file, lines in unguarded(results, planted).items():
         print(f"{file}: {', '.join(map(str, lines))}")
 
 
@@ -124,7 +108,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         "python -m tests.kills", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=("planted", "sample", "score", "spare", "unguarded"))
+    parser.add_argument("command", choices=("sample", "score", "spare", "unguarded"))
     parser.add_argument("--count", type=int, default=COUNT, metavar="N", help=f"bugs of the sample (default: {COUNT})")
     parser.add_argument("--seed", type=int, default=SEED, metavar="N", help=f"of the sample (default: {SEED})")
     parser.add_argument("--seconds", type=float, default=math.inf, metavar="N", help="begin no trial later")
@@ -136,12 +120,11 @@ def main(arguments: Sequence[str]) -> int:
     if Probes(ROOT, sources(ROOT)).digest != record.digest:
         parser.error("the record is of other sources, wanted a new one: `python -m tests.coverage run`")
     seconds = seconds_of(record.tests)
-    if options.command in ("planted", "sample"):
+    if options.command == "sample":
         interrupts.listen()
-        of_sample = options.command == "sample"
-        todo = sample(record, seconds, options.count, options.seed) if of_sample else planted(record, seconds)
+        bugs = sample(record, seconds, options.count, options.seed)
         try:
-            try_all(list(todo), record.digest, options.seconds, every_failure=not of_sample, again=options.again)
+            try_all(bugs, record.digest, options.seconds, again=options.again)
         except Unhealthy as error:
             print(f"error: {error}", file=sys.stderr)
             return 1

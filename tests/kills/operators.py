@@ -13,7 +13,7 @@ from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice, pairwise
+from itertools import accumulate, islice, pairwise
 from pathlib import Path
 from types import CodeType
 from zlib import crc32
@@ -49,7 +49,7 @@ _NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "sorted": "lis
 
 @dataclass(frozen=True)
 class Drawn:
-    """Text from ``start`` to ``end`` of ``file`` becomes ``new``. ``killers``: the tests to run."""
+    """The bytes from ``start`` to ``end`` of ``file`` become ``new``. ``killers``: the tests to run."""
 
     file: str
     line: int
@@ -67,6 +67,11 @@ class Drawn:
         """The same for the same change, as long as nothing before it in the file changes; another for any other."""
         return f"{self.file}:{self.line}:{self.start} {self.operator} {crc32(self.new.encode()):08x}"
 
+    @property
+    def change(self) -> str:
+        """What becomes what, in one line."""
+        return f"{self.operator}: {' '.join(self.old.split())[:80]} -> {' '.join(self.new.split())[:80] or 'nothing'}"
+
     def plant(self, root: Path) -> None:
         """Plant the bug in the copy of the checkout at ``root``."""
         path = root / self.file
@@ -74,8 +79,9 @@ class Drawn:
 
     def planted(self, text: str) -> str:
         """Plant the bug in the text of the whole file."""
-        assert text[self.start : self.end] == self.old, f"{self.name}: the file is another one"
-        return text[: self.start] + self.new + text[self.end :]
+        data = text.encode()
+        assert data[self.start : self.end].decode() == self.old, f"{self.name}: the file is another one"
+        return (data[: self.start] + self.new.encode() + data[self.end :]).decode()
 
 
 def drawn(root: Path, files: Sequence[str], count: int, seed: int) -> list[Drawn]:
@@ -92,7 +98,7 @@ def bugs_of(file: str, text: str) -> list[Drawn]:
 
 
 def _can_be_noticed(text: str, bug: Drawn) -> bool:
-    if "strict=True" in text[bug.start - len("strict=") : bug.end]:
+    if b"strict=True" in text.encode()[bug.start - len("strict=") : bug.end]:
         return False
     try:
         return _compiled(bug.planted(text)) != _compiled_once(text)
@@ -116,27 +122,22 @@ def _without_places(code: CodeType) -> CodeType:
 
 class _Finder:
     def __init__(self, file: str, text: str) -> None:
-        self.file, self.text = file, text
-        self.tree = ast.parse(text)
-        # `ast` counts columns in bytes of UTF-8.
-        lines = text.splitlines(keepends=True)
-        self.lines = [line.encode() for line in lines]
-        self.begins = [0]
-        for line in lines:
-            self.begins.append(self.begins[-1] + len(line))
+        self.file, self.tree = file, ast.parse(text)
+        self.bytes = text.encode()  # in which `ast` counts columns
+        self.begins = list(accumulate((len(line) for line in self.bytes.splitlines(keepends=True)), initial=0))
 
     def found(self) -> Iterator[Drawn]:
         for node in _executed(self.tree):
             for operator, start, end, new in self._of(node):
-                old = self.text[start:end]
-                yield Drawn(self.file, bisect(self.begins, start), start, end, old, new, operator)
+                yield Drawn(self.file, bisect(self.begins, start), start, end, self._text(start, end), new, operator)
 
     def _span(self, node: ast.AST) -> tuple[int, int]:
         first, last = node.lineno, node.end_lineno  # type: ignore[attr-defined]
-        return self._at(first, node.col_offset), self._at(last, node.end_col_offset)  # type: ignore[attr-defined]
+        begins, ends = node.col_offset, node.end_col_offset  # type: ignore[attr-defined]
+        return self.begins[first - 1] + begins, self.begins[last - 1] + ends
 
-    def _at(self, line: int, column: int) -> int:
-        return self.begins[line - 1] + len(self.lines[line - 1][:column].decode())
+    def _text(self, start: int, end: int) -> str:
+        return self.bytes[start:end].decode()
 
     def _of(self, node: ast.AST) -> Iterator[tuple[str, int, int, str]]:
         match node:
@@ -148,7 +149,7 @@ class _Finder:
                     yield ("and/or", *self._between(left, right), other)
                 word = " and " if isinstance(op, ast.And) else " or "
                 for each in values:
-                    rest = (f"({self.text[slice(*self._span(value))]})" for value in values if value is not each)
+                    rest = (f"({self._text(*self._span(value))})" for value in values if value is not each)
                     yield ("operand", *self._span(node), f"({word.join(rest)})")
             case ast.BinOp(op=op, left=left, right=right) if type(op) in _ARITHMETIC and not _is_text(left, right):
                 yield ("arithmetic", *self._between(left, right), _ARITHMETIC[type(op)])
@@ -167,7 +168,7 @@ class _Finder:
             case ast.ExceptHandler(type=ast.expr() as kind):
                 yield ("except", *self._span(kind), "()")
             case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
-                yield ("condition", *self._span(test), f"(not ({self.text[slice(*self._span(test))]}))")
+                yield ("condition", *self._span(test), f"(not ({self._text(*self._span(test))}))")
             case ast.comprehension(ifs=tests):
                 for test in tests:
                     yield ("condition", *self._span(test), "True")
@@ -194,7 +195,7 @@ class _Finder:
     def _between(self, left: ast.AST, right: ast.AST) -> tuple[int, int]:
         """The place of an operator, without the brackets around its operands."""
         start, end = self._span(left)[1], self._span(right)[0]
-        text = self.text[start:end]
+        text = self._text(start, end)
         return start + len(text) - len(text.lstrip(" )\n")), end - (len(text) - len(text.rstrip(" (\n")))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -18,17 +18,15 @@ from tests.coverage.record import Record
 @dataclass(frozen=True)
 class Tried:
     """``sources``: the digest of the code that the bug was planted into. ``verdict``: a `Trial`'s, or 'unreached'.
-    ``failed``: the tests that noticed it; ``passed``: those that did not. ``places``: file and line."""
+    ``failed``: the tests that noticed it."""
 
     sources: str
-    kind: str
     name: str
     change: str
-    places: tuple[tuple[str, int], ...]
+    file: str
+    line: int
     verdict: str
     failed: tuple[str, ...]
-    passed: tuple[str, ...]
-    seconds: float
 
     @property
     def noticed(self) -> bool:
@@ -38,17 +36,14 @@ class Tried:
 
 def load(path: Path, sources: str) -> list[Tried]:
     """Return what was tried with these sources, the last result of each bug; a line not written whole is left out."""
-    found: dict[tuple[str, str], Tried] = {}
+    found: dict[str, Tried] = {}
     for line in path.read_text().splitlines() if path.exists() else ():
         try:
             values = json.loads(line)
         except ValueError:
             continue
         if values["sources"] == sources:
-            places = tuple((file, line) for file, line in values.pop("places"))
-            failed, passed = (tuple(values.pop(each)) for each in ("failed", "passed"))
-            tried = Tried(**values, places=places, failed=failed, passed=passed)
-            found[tried.kind, tried.name] = tried
+            found[values["name"]] = Tried(**{**values, "failed": tuple(values["failed"])})
     return list(found.values())
 
 
@@ -63,7 +58,7 @@ def score(results: Iterable[Tried]) -> dict[str, tuple[int, int]]:
     """Return for each room, and for all, how many bugs were noticed, of how many."""
     counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     for each in results:
-        for room in (str(Path(each.places[0][0]).parent), "all"):
+        for room in (str(Path(each.file).parent), "all"):
             counts[room][0] += each.noticed
             counts[room][1] += 1
     return {
@@ -71,33 +66,33 @@ def score(results: Iterable[Tried]) -> dict[str, tuple[int, int]]:
     }
 
 
-def spare(results: Sequence[Tried], record: Record, seconds: Mapping[str, float]) -> Iterator[str]:
+def spare(killers: Iterable[Iterable[str]], record: Record, seconds: Mapping[str, float]) -> Iterator[str]:
     """Yield the tests that could go one after the other, the longest first, without losing a kill or a covered line.
 
-    A bug or a line that only one test shows keeps that test. A test that no bug has met is judged by its lines alone.
+    ``killers``: of each bug, the tests that notice it. A bug or a line that only one test shows keeps that test.
     """
     rows = {test: row for row, test in enumerate(record.tests) if test != NO_TEST}
-    kills = [set(each.failed) & rows.keys() for each in results if each.failed]
     of_test: defaultdict[str, list[set[str]]] = defaultdict(list)
-    for killers in kills:
-        for test in killers:
-            of_test[test].append(killers)
+    for of_bug in (set(each) & rows.keys() for each in killers):
+        for test in of_bug:
+            of_test[test].append(of_bug)
     left: npt.NDArray[np.int64] = record.hits.sum(axis=0, dtype=np.int64)
     for test in sorted(rows, key=lambda each: -seconds.get(each, 0.0)):
         hits = record.hits[rows[test]]
-        if (left[hits] > 1).all() and all(len(killers) > 1 for killers in of_test[test]):
+        if (left[hits] > 1).all() and all(len(of_bug) > 1 for of_bug in of_test[test]):
             left -= hits
-            for killers in of_test[test]:
-                killers.discard(test)
+            for of_bug in of_test[test]:
+                of_bug.discard(test)
             yield test
 
 
-def unguarded(results: Iterable[Tried]) -> dict[str, list[int]]:
-    """Return by file the lines of which every bug that was tried has survived."""
+def unguarded(results: Iterable[Tried], planted: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    """Return by file the lines of which every bug that was tried has survived. ``planted``: lines with planted bugs,
+    which some test notices."""
     noticed: defaultdict[tuple[str, int], bool] = defaultdict(bool)
     for each in results:
-        for place in each.places:
-            noticed[place] |= each.noticed
+        noticed[each.file, each.line] |= each.noticed
+    noticed |= dict.fromkeys(planted, True)
     found: defaultdict[str, list[int]] = defaultdict(list)
     for (file, line), shown in sorted(noticed.items()):
         if not shown:

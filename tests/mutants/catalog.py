@@ -9,9 +9,9 @@ A bug is a paragraph below its source file::
     +    return "" if late >= 0 else f"{late:.1f} s"
     tests/judge/test_rules.py::TestHung::test_a_late_failure
 
-It consists of a name, with ``(hangs)`` or ``(waits)`` where `Mutant` says so; the mistake that it models; whole lines
-as in a diff, of which those without ``+`` stand in the file once; and its killers. After ``@ FILE`` come the lines of
-another place of the same bug.
+It consists of a name, with ``(hangs)``, or with ``(waits)`` if it is slow alone, as `Mutant` says; the mistake that it
+models; whole lines as in a diff, of which those without ``+`` stand in the file once; and its killers. After ``@ FILE``
+come the lines of another place of the same bug.
 """
 
 from __future__ import annotations
@@ -52,9 +52,8 @@ def _mutant(head: re.Match[str], file: str, lines: list[str]) -> Mutant:
                 places[-1][2] += f"{rest}\n"
         else:
             killers.append(line)
-    first, *also = [(place, old, new) for place, old, new in places]
-    hangs, waits = head["mark"] == "hangs", head["mark"] == "waits"
-    return Mutant(head["name"], *first, tuple(killers), head["models"], hangs, waits, tuple(also))
+    whole = tuple((place, old, new) for place, old, new in places)
+    return Mutant(head["name"], whole, tuple(killers), head["models"], head["mark"] == "hangs", bool(head["mark"]))
 
 
 MUTANTS: tuple[Mutant, ...] = tuple(

@@ -6,16 +6,14 @@ import math
 import os
 import queue
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import islice
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from tests.mutants.checkout import copied, copied_again, folder_of_copies, written
-from tests.mutants.mutant import Bug, Stale
+from tests.mutants.mutant import Bug, Mutant, Stale
 from tests.mutants.trial import (
     FIRST_FAILURE,
     HEALTHY,
@@ -39,31 +37,15 @@ class Unhealthy(RuntimeError):
     """Planting bugs would prove nothing: killers are missing, fail on the healthy code, or change it."""
 
 
-@dataclass(frozen=True)
-class Result:
-    """The result of trying one bug."""
-
-    mutant: Bug
-    trial: Trial
-
-    @property
-    def killed(self) -> bool:
-        return self.trial.verdict == "killed"
-
-
 def control(root: Path, killers: Sequence[str], workers: int = WORKERS) -> float:
     """Run the killers on the healthy code and return the seconds that took. Raises Unhealthy."""
     begun = time.monotonic()
     tests = list(dict.fromkeys(killers))
     # Dealt out in turn: killers of one file, which often take equally long, go to different workers.
     shares = [share for share in (tests[worker::workers] for worker in range(workers)) if share]
-    with (
-        _copy(root) as original,
-        _threads(workers) as pool,
-        _preforked(workers) as (idle,),
-        _collected(idle, original, tests),
-    ):
-        for trial in pool.map(partial(_on_copy, idle, original), shares):
+    healthy = [Mutant("none", (), tuple(share), "no mistake", hangs=True) for share in shares]
+    with closing(trials(root, healthy, workers, extent=HEALTHY)) as found:
+        for _, trial in found:
             if trial.verdict != "survived":
                 why = ", ".join(trial.failed) or trial.said[-3000:]
                 raise Unhealthy(f"killers fail without any bug: {why}")
@@ -74,47 +56,39 @@ def control(root: Path, killers: Sequence[str], workers: int = WORKERS) -> float
 
 def trials(
     root: Path,
-    mutants: Sequence[Bug],
+    bugs: Sequence[Bug],
     workers: int = WORKERS,
     seconds: float = math.inf,
     extent: Extent = FIRST_FAILURE,
-) -> Iterator[Result]:
-    """Try the bugs, several at a time, and yield results as they end. After ``seconds`` no further trial begins.
+) -> Generator[tuple[Bug, Trial], None, None]:
+    """Try the bugs, several at a time, and yield each with its trial. After ``seconds`` no further trial begins.
 
     Raises Unhealthy.
     """
+    if not bugs:
+        return
     due = time.monotonic() + seconds
-    killers = dict.fromkeys(test for each in mutants for test in each.killers)
+    killers = dict.fromkeys(test for each in bugs for test in each.killers)
+    # An interrupt ends first the processes, then the threads, whose trials fail by that and end what they have started,
+    # and then the folder of all copies.
     with (
-        _copy(root) as original,
+        folder_of_copies() as folder,
+        copied(root, folder) as original,
         _threads(workers) as pool,
         _threads(WAITING) as waiting_pool,
-        _preforked(workers, WAITING) as (idle, waiting_idle),
+        _preforked(workers + WAITING) as idle,
         _collected(idle, original, list(killers)),
     ):
-        running: dict[Future[Trial | None], Bug] = {}
-        for each in mutants:
-            taken, pytests = (waiting_pool, waiting_idle) if each.slow else (pool, idle)
-            running[taken.submit(_in_time, due, pytests, original, each, extent)] = each
+        running = {
+            (waiting_pool if each.slow else pool).submit(_try, due, idle, original, each, extent): each for each in bugs
+        }
         for future in as_completed(running):
             trial = future.result()
             if trial is not None:
-                yield Result(running[future], trial)
-
-
-def _in_time(due: float, idle: PreforkedPytests, original: Path, mutant: Bug, extent: Extent) -> Trial | None:
-    return _on_copy(idle, original, mutant.killers, mutant, extent) if time.monotonic() < due else None
+                yield running[future], trial
 
 
 PreforkedPytests = queue.SimpleQueue[PreforkedPytest]
-
-
-@contextmanager
-def _copy(root: Path) -> Iterator[Path]:
-    """Copy the project, for the whole gate. An interrupt ends first the processes, then the threads, whose trials fail
-    by that and end what they have started, and then the folder of all copies."""
-    with folder_of_copies() as folder, copied(root, folder) as place:
-        yield place
 
 
 @contextmanager
@@ -127,15 +101,13 @@ def _threads(count: int) -> Iterator[ThreadPoolExecutor]:
 
 
 @contextmanager
-def _preforked(*counts: int) -> Iterator[list[PreforkedPytests]]:
-    """As many preforked pytests as each pool has threads, of which each thread takes one at a time."""
-    with preforked(sum(counts), PRELOADED) as made:
-        left, free = iter(made), list[PreforkedPytests]()
-        for count in counts:
-            free.append(queue.SimpleQueue())
-            for each in islice(left, count):
-                free[-1].put(each)
-        yield free
+def _preforked(count: int) -> Iterator[PreforkedPytests]:
+    """As many preforked pytests as there are threads, of which each thread takes one at a time."""
+    with preforked(count, PRELOADED) as made:
+        idle: PreforkedPytests = queue.SimpleQueue()
+        for each in made:
+            idle.put(each)
+        yield idle
 
 
 @contextmanager
@@ -158,25 +130,20 @@ def _collected(idle: PreforkedPytests, place: Path, tests: Sequence[str]) -> Ite
         raise Unhealthy(f"tests changed files that all copies share: {', '.join(dict.fromkeys(changed))}")
 
 
-def _on_copy(
-    idle: PreforkedPytests,
-    original: Path,
-    tests: Sequence[str],
-    mutant: Bug | None = None,
-    extent: Extent = HEALTHY,
-) -> Trial:
-    """Run the tests on a copy: of the code as it is, or with a bug planted."""
+def _try(due: float, idle: PreforkedPytests, original: Path, bug: Bug, extent: Extent) -> Trial | None:
+    """Plant a bug in a copy and run its tests there; None if the time is up."""
+    if time.monotonic() >= due:
+        return None
     with copied_again(original) as place:
         try:
-            if mutant is not None:
-                mutant.plant(place)
+            bug.plant(place)
         except Stale as error:
             return Trial("stale", said=str(error))
         preforked = idle.get()
         try:
-            trial = tried(preforked, place, tests, extent)
+            trial = tried(preforked, place, bug.killers, extent)
         finally:
             idle.put(preforked)
-    if mutant is not None and trial.hung and not mutant.hangs:  # a slow machine could cause that, too
+    if trial.hung and not bug.hangs:  # a slow machine could cause that, too
         return replace(trial, verdict="broken", said=f"a test hung, which is not expected\n{trial.said}")
     return trial

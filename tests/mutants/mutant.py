@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -39,32 +39,17 @@ class Bug(Protocol):
 
 @dataclass(frozen=True)
 class Mutant:
-    """``old`` occurs in ``file`` exactly once. ``killers``: node ids, few and fast; ``models``: the mistake;
-    ``hangs``: its killer is expected to wait in vain until the time limit of every test ends it. ``waits``: its killer
-    ends by itself, but waits for many seconds, in which other mutants are tried.
-
-    ``also``: further places of the same bug, each ``(file, old, new)``: a mistake that a tutorial and its twin share.
-    """
+    """``places``: ``(file, old, new)``, of which ``old`` occurs in the file exactly once; several where a tutorial and
+    its twin share a mistake. ``killers``: node ids, few and fast; ``models``: the mistake. ``hangs``: its killer is
+    expected to wait in vain until the time limit of every test ends it; ``slow``: it waits for many seconds, in which
+    other mutants are tried."""
 
     name: str
-    file: str
-    old: str
-    new: str
+    places: tuple[tuple[str, str, str], ...]
     killers: tuple[str, ...]
     models: str
     hangs: bool = False
-    waits: bool = False
-    also: tuple[tuple[str, str, str], ...] = field(default=())
-
-    @property
-    def slow(self) -> bool:
-        """Whether its killer waits for many seconds, in which other mutants are tried."""
-        return self.hangs or self.waits
-
-    @property
-    def places(self) -> tuple[tuple[str, str, str], ...]:
-        """Every place of the bug: file, text and replacement."""
-        return ((self.file, self.old, self.new), *self.also)
+    slow: bool = False
 
     def planted(self, text: str, place: int = 0) -> str:
         """Plant the bug at this place in ``text``, which is the whole file.

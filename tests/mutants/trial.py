@@ -36,7 +36,6 @@ class Extent:
 FIRST_FAILURE = Extent(stop=True, test=60, run=240)
 # The healthy code has longer, for slow machines.
 HEALTHY = Extent(stop=False, test=150, run=2400)
-EVERY_FAILURE = Extent(stop=False, test=20, run=150, begin=60)
 SAMPLED = Extent(stop=True, test=60, run=150, begin=60)
 
 # How pytest-timeout fails a test.
@@ -50,12 +49,11 @@ class Trial:
     """``verdict``: 'killed' (a test failed), 'survived' (all passed), 'broken' (the tests do not start, or end with
     neither) or 'overdue' (they do not end).
 
-    ``failed``, ``passed`` and ``skipped``: node ids. ``hung``: whether a test failed because it did not end.
+    ``failed`` and ``skipped``: node ids. ``hung``: whether a test failed because it did not end.
     """
 
     verdict: str
     failed: tuple[str, ...] = ()
-    passed: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     hung: bool = False
     seconds: float = 0.0
@@ -171,18 +169,26 @@ def collect(preforked: PreforkedPytest, place: Path, tests: Sequence[str]) -> tu
 
 
 def tried(preforked: PreforkedPytest, place: Path, tests: Sequence[str], extent: Extent) -> Trial:
-    """Run the tests in the copy at ``place``."""
+    """Run the tests in the copy at ``place``.
+
+    A test counts as failed if its body or its leak check fails, but not if its set-up does: a bug that lets nothing
+    start proves nothing of the test.
+    """
     begun, report = time.monotonic(), place.parent / "report.xml"
     status, said = preforked.run(place, _arguments(place, tests, report, extent), extent.run)
     seconds = time.monotonic() - begun
     if status is None:
         return Trial("overdue", seconds=seconds, said=f"not done after {extent.run} s\n{said}")
-    found = _read(report) if report.exists() else _Found()
-    verdict = {0: "survived", 1: "killed" if found.failed else "broken"}.get(status, "broken")
-    if status == 1 and not (found.failed or found.unready) and _OVER in said:  # the time for all tests fails the run
+    cases = list(ElementTree.parse(report).getroot().iter("testcase")) if report.exists() else []
+    problems = {case: [*case.findall("failure"), *_teardowns(case)] for case in cases}
+    failed = tuple(dict.fromkeys(_node_id(case) for case in cases if problems[case]))
+    skipped = tuple(_node_id(case) for case in cases if case.find("skipped") is not None)
+    unready = any(case.find("error") is not None and not problems[case] for case in cases)
+    shown = "\n".join(f"{each.get('message')}\n{each.text}" for found in problems.values() for each in found)
+    verdict = {0: "survived", 1: "killed" if failed else "broken"}.get(status, "broken")
+    if status == 1 and not (failed or unready) and _OVER in said:  # the time for all tests fails the run
         verdict = "survived"
-    hung = bool(_HUNG.search(found.shown))
-    return Trial(verdict, found.failed, found.passed, found.skipped, hung, seconds, said)
+    return Trial(verdict, failed, skipped, bool(_HUNG.search(shown)), seconds, said)
 
 
 def _arguments(place: Path, tests: Sequence[str], report: Path, extent: Extent) -> list[str]:
@@ -194,38 +200,6 @@ def _arguments(place: Path, tests: Sequence[str], report: Path, extent: Extent) 
         *(f"--junitxml={report}", f"--basetemp={place.parent / 't'}"),
         *tests,
     ]
-
-
-@dataclass(frozen=True)
-class _Found:
-    """What a report says. ``shown``: the output of the failed tests; ``unready``: whether a set-up failed."""
-
-    failed: tuple[str, ...] = ()
-    passed: tuple[str, ...] = ()
-    skipped: tuple[str, ...] = ()
-    shown: str = ""
-    unready: bool = False
-
-
-def _read(report: Path) -> _Found:
-    """Read which tests failed, passed and were skipped.
-
-    A test counts as failed if its body or its leak check fails, but not if its set-up does: a bug that lets nothing
-    start proves nothing of the test.
-    """
-    failed, passed, skipped, shown, unready = [], [], [], [], False
-    for case in ElementTree.parse(report).getroot().iter("testcase"):
-        problems = [*case.findall("failure"), *_teardowns(case)]
-        if problems:
-            failed.append(_node_id(case))
-            shown += [f"{each.get('message')}\n{each.text}" for each in problems]
-        elif case.find("skipped") is not None:
-            skipped.append(_node_id(case))
-        elif case.find("error") is None:
-            passed.append(_node_id(case))
-        else:
-            unready = True
-    return _Found(tuple(dict.fromkeys(failed)), tuple(passed), tuple(skipped), "\n".join(shown), unready)
 
 
 def _node_id(case: ElementTree.Element) -> str:

@@ -1,2 +1,2 @@
-"""Processes that are forks of one that has imported what takes long, in place of new ones: pytest, its forkserver, and
-Python as any command starts it. `inheritance` makes them what a new process would have been."""
+"""Processes that are forks of one that has imported what takes long, in place of new ones: the pytest of a trial, and
+its forkserver. `inheritance` makes them what a new process would have been."""

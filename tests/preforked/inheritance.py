@@ -1,6 +1,6 @@
 """What a new process would inherit: sent to a process that is there already, and taken over by it.
 
-It imports nothing of this project, because `preforked_pytest` and `warm_python` run as scripts beside it.
+It imports nothing of this project, because `preforked_pytest` runs as a script beside it.
 """
 
 from __future__ import annotations

@@ -3,13 +3,11 @@
 | program | processes | what is usual in it |
 |---|---|---|
 | `parameter_server` | forked, bare; nobody reads their exit codes | a global server and lock, default timeouts |
-| `bandit` | `mp.spawn` | an agent passes an RRef of itself to its observers |
 | `remote_module` | spawned, one ends with the other | RemoteModule, distributed autograd and optimizer |
 | `ring` | torchrun | every rank sends to the next; a call that nobody waits for |
 | `two_phases` | `mp.start_processes`, forked | two worlds one after the other, a batch server, chained futures |
 | `primes` | forked, bare | retries, falls back, survives what it can, and ends with status 0 |
 | `word_count` | forked by the master, which is a role itself | threads; checks its result, exits with its own status |
-| `backoff` | `mp.spawn` | a decorator that asks again, with longer and longer pauses; calls that may come twice |
 | `restarts` | bare; a launcher starts both again when one dies | goes on from a file, in another world |
 | `orders` | spawned by the shop, which is a role itself | logs as JSON, own exceptions, `sys.exit(main())` |
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 # The command lines that check the results of some.
 CHECKS = {
-    "backoff": "grep -qx 'balance: 1111' $FAULTS_OUTPUT",
     "restarts": "grep -qx 'total 140' $FAULTS_OUTPUT",
     "orders": "grep -qx 'sold for 35.5, left 17' $FAULTS_OUTPUT",
 }
@@ -37,15 +36,11 @@ class Expected:
 
 GET, PUSH = "site=__main__:ParameterServer.get_weights", "site=__main__:ParameterServer.push_gradients"
 SERVER = "site=__main__:get_parameter_server"
-ACT, REPORT, EPISODE = (
-    f"site=__main__:{name}" for name in ("Agent.select_action", "Agent.report_reward", "Observer.run_episode")
-)
 FORWARD = "site=_remote_module_non_scriptable:_remote_forward"
 PUT, PROGRESS = "site=__main__:put", "site=__main__:progress"
 UPDATE, EVALUATE = "site=__main__:BatchServer.update", "site=__main__:evaluate"
 COUNT = "site=__main__:Worker.count_primes"
 MAP, ADD, RESULT = "site=__main__:map_text", "site=__main__:add", "site=__main__:result"
-SEND, ASK = "site=__main__:pay role=client", "site=__main__:balance role=client"
 ADD_UP = "site=__main__:add role=worker"
 RESERVE = "site=__main__:Stock.reserve role=shop"
 
@@ -73,29 +68,6 @@ _PLANS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "hung": (f"Crash role=trainer_1 at=call:{PUSH[5:]}#2@trainer_1",),
         # There is no such method.
         "not fired": ("Drop site=__main__:ParameterServer.push role=trainer_1 side=request",),
-    },
-    "bandit": {
-        "unchecked": (
-            f"Delay {ACT} role=observer1 nth=3 side=reply seconds=0.3",
-            f"Order {ACT} roles=observer2,observer1 seconds=2",  # the observers do not wait for each other
-            "Delay message=PYTHON_CALL role=observer1 seconds=0.1",  # its ten calls of an episode take 1 of 3 s
-        ),
-        "failed loudly": (
-            f"Delay {EPISODE} role=agent nth=1 side=request seconds=5",  # later than the agent waits (3 s)
-            f"Drop {ACT} role=observer2 nth=4 side=request",  # a time-out, which agent and launcher pass on
-            f"Raise {REPORT} role=observer1 nth=5 side=reply error=KeyError text=lost",
-            f"Crash {EPISODE} role=agent nth=1 when=before",  # observer1 is killed; eof, the launcher ends all
-            f"Crash {ACT} role=observer1 nth=3 when=after",  # the agent is killed
-            f"Crash role=observer2 at=call:{REPORT[5:]}#2@observer2",
-            f"Pause role=observer1 at=call:{EPISODE[5:]}#1@agent seconds=6",  # longer than the agent waits
-            "Drop message=PYTHON_REMOTE_CALL role=agent times=1",  # RPC says so when the observer's RRef is passed on
-        ),
-        "needless failure": (  # of actions and rewards, sizes do not match, in the agent's own code
-            f"Duplicate {ACT} role=observer1 nth=2",
-            f"Duplicate {REPORT} role=observer2 nth=1",
-        ),
-        # RPC repeats it, and no call tells of it.
-        "unknown": ("Drop message=RREF_USER_DELETE role=observer2 times=1",),
     },
     "remote_module": {
         "unchecked": (
@@ -205,25 +177,6 @@ _PLANS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         # The command itself is killed; its daemons wait in a shutdown without a limit, and nobody waits for them.
         "hung": (f"Crash role=master at=call:{RESULT[5:]}#1@master",),
     },
-    "backoff": {
-        "equal": (  # it asks again, and the bank knows the payment by its number
-            f"Delay {SEND} nth=2 side=reply seconds=0.3",
-            f"Delay {SEND} nth=2 side=request seconds=1.5",
-            f"Drop {SEND} nth=3 side=request",
-            f"Drop {SEND} nth=3 side=reply",
-            f"Duplicate {SEND} nth=1",
-            f"Raise {SEND} nth=2 side=flight",
-            "Pause role=bank at=call:__main__:pay#2@client seconds=0.5",
-            "Delay message=PYTHON_CALL role=client seconds=0.1",
-        ),
-        "failed loudly": (
-            # It gives up after four attempts, by an error of its own.
-            f"Raise {SEND} every=true side=request error=ValueError text='no such account'",
-            f"Drop {ASK} every=true side=request",
-            f"Crash {SEND} nth=2 when=before",  # the bank is killed, and mp.spawn ends the client
-            "Crash role=bank at=shutdown@bank",  # it waits in its shutdown from the start
-        ),
-    },
     "restarts": {
         "equal": (
             f"Delay {ADD_UP} nth=2 side=request seconds=0.3",
@@ -257,6 +210,7 @@ _PLANS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             f"Corrupt {RESERVE} nth=2 side=reply change=nan",  # it finds the NaN; it exits with status 5
             f"Crash {RESERVE} nth=2 when=before",
             "Crash role=stock at=step:2@shop",
+            "Pause role=stock at=step:2@shop seconds=4",  # longer than the shop waits (2 s)
             "Drop message=PYTHON_REMOTE_CALL role=shop times=1",  # RPC says that there is no stock when it is used
         ),
         "wrong": (

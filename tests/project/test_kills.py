@@ -17,6 +17,7 @@ from tests.kills.operators import bugs_of, drawn
 from tests.kills.reaching import nearest, seconds_of
 from tests.kills.results import Tried, add, load, score, spare, unguarded
 from tests.mutants import gate
+from tests.mutants.mutant import Mutant
 
 # Each piece of a program, and what the operators make of it.
 CHANGES = [
@@ -60,7 +61,7 @@ def test_each_operator_makes_its_change(text: str, changed: set[str]) -> None:
 
 def test_a_bug_is_named_by_its_place_and_what_is_put_there() -> None:
     (bug,) = bugs_of("a.py", "\n\nx = é < b\n")
-    assert bug.name.startswith("a.py:3:8 comparison ")
+    assert bug.name.startswith("a.py:3:9 comparison ")
     assert bug.line == 3
     assert bug.old == "<"
     assert bug.new == "<="
@@ -89,25 +90,26 @@ def record(hits: list[list[int]], file: str = "c.py") -> Record:
     return Record("sources", [(file, 1), (file, 3), (file, 5)], TESTS[: len(hits)], np.array(hits, bool))
 
 
-def test_the_shortest_tests_of_a_statement_come_first_and_more_of_near_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reaching, "distance", lambda tests, _: 2 if "a" in tests[0] else 1)
+def test_the_shortest_tests_of_a_statement_come_first_and_more_of_the_file_with_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     seconds = {"tests/test_b.py": {TESTS[2]: 10.0, "tests/test_b.py": 1.0}}
     monkeypatch.setattr(reaching, "recorded", lambda: seconds)
     hits = [[1, 1, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]]
-    reach = partial(nearest, record(hits), seconds=seconds_of(TESTS))
+    reach = partial(nearest, record(hits), "c.py", seconds=seconds_of(TESTS))
     far, near, slow, _ = TESTS
-    assert reach([("c.py", 4)], most=60) == (far, near, slow), "line 4 belongs to the statement of line 3"
-    assert reach([("c.py", 3)], most=5) == (far, near)
-    assert reach([("c.py", 3)], most=0.01) == (near,), "one test runs in any case"
-    assert reach([("c.py", 1), ("not measured.py", 1)], most=60) == (far,)
-    assert reach([("c.py", 5)], most=60) == (far, near, slow), "an import executes it"
-    named = partial(nearest, seconds=seconds_of(TESTS), most=0.01)
-    assert named(record(hits, "a.py"), [("a.py", 3)]) == (far,), "the file of its name is the nearest"
-    assert named(record([[0, 0, 0]], "a.py"), [("a.py", 3)]) == (far,), "nothing of it is measured"
+    assert reach(4, most=60) == (far, near, slow), "line 4 belongs to the statement of line 3"
+    assert reach(3, most=5) == (far, near)
+    assert reach(3, most=0.01) == (far,), "one test runs in any case"
+    assert reach(1, most=60) == (far,)
+    assert reach(5, most=60) == (far, near, slow), "an import executes it"
+    named = partial(nearest, file="b.py", line=3, seconds=seconds_of(TESTS), most=0.01)
+    assert named(record(hits, "b.py")) == (near,), "the file of its name comes first"
+    assert named(record([[0, 0, 0]] * 3, "b.py")) == (near,), "nothing of it is measured"
 
 
 def tried(name: str, verdict: str, *failed: str, line: int = 1, room: str = "reference/rpc") -> Tried:
-    return Tried("sources", "drawn", name, "a change", ((f"{room}/a.py", line),), verdict, failed, (), 1.0)
+    return Tried("sources", name, "a change", f"{room}/a.py", line, verdict, failed)
 
 
 def test_results_are_read_again_but_those_of_other_sources(tmp_path: Path) -> None:
@@ -140,8 +142,8 @@ def test_a_test_is_spare_if_others_show_all_that_it_shows() -> None:
     both, alone = [[1, 1, 0], [1, 1, 0], [1, 1, 1]], [[1, 1, 0], [1, 0, 0], [1, 0, 1]]
     assert list(spare([], record(both), seconds)) == [long, short]
     assert list(spare([], record(alone), seconds)) == [short], "only the longest one hits line 3"
-    assert list(spare([tried("a", "killed", long, short)], record(both), seconds)) == [long]
-    assert list(spare([tried("a", "killed", long)], record(both), seconds)) == [short]
+    assert list(spare([(long, short)], record(both), seconds)) == [long]
+    assert list(spare([(long,)], record(both), seconds)) == [short]
     assert list(spare([], record([[1, 1, 0], [0, 1, 1], [1, 1, 1], [1, 1, 1]]), seconds)) == [long, short, only]
 
 
@@ -151,8 +153,9 @@ def test_a_line_is_unguarded_if_every_bug_of_it_survived() -> None:
         tried("b", "killed", "t", line=1),
         tried("c", "survived", line=2),
         tried("d", "unreached", line=3),
+        tried("e", "survived", line=4),
     ]
-    assert unguarded(results) == {"reference/rpc/a.py": [2, 3]}
+    assert unguarded(results, [("reference/rpc/a.py", 4)]) == {"reference/rpc/a.py": [2, 3]}
 
 
 SOURCE = """
@@ -206,15 +209,21 @@ def test_a_sample_is_tried_once_and_told(
     said = capsys.readouterr().out
     assert "shop/sums.py:3: survived: arithmetic: + -> -\n" in said
     assert said.splitlines()[-1].split() == ["all", "1", "of", "5", "20.0", "%"]
+    monkeypatch.setattr(command, "MUTANTS", ())
     assert command.main(["unguarded"]) == 0
     assert capsys.readouterr().out == "shop/sums.py: 7\n"
+    killers = ("test_sums.py::test_add",)
+    places = (("shop/sums.py", "    return a * 2\n", ""),)
+    monkeypatch.setattr(command, "MUTANTS", [Mutant("none", places, killers, "a mistake")])
+    assert command.main(["unguarded"]) == 0
+    assert capsys.readouterr().out == "", "a planted bug stands on the line"
     (tmp_path / "shop/sums.py").write_text(SOURCE.replace("2", "4"))
     with pytest.raises(SystemExit):
         command.main(["score"])
     assert "the record is of other sources" in capsys.readouterr().err
 
 
-def test_a_planted_bug_stands_on_the_lines_of_its_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "ROOT", tmp_path)
-    (tmp_path / "a.py").write_text("a\nb\n\nc\nd\n")
-    assert command.lines_of("a.py", "b\n\nc") == [2, 4]
+def test_a_planted_bug_is_noticed_by_the_tests_that_it_names() -> None:
+    bug = Mutant("a", (), ("t.py::test_a", "t.py::Test"), "a mistake")
+    tests = ["t.py::test_a[1]", "t.py::test_ab", "t.py::Test::test_b"]
+    assert command.noticing(bug, tests) == ["t.py::test_a[1]", "t.py::Test::test_b"]

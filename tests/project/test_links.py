@@ -1,4 +1,4 @@
-"""Every link of a page leads to a file of the project and a heading that is there, and every test it names exists."""
+"""Every link of a page leads to a file and a heading that are there; tests that pages and planted bugs name exist."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutants.catalog import MUTANTS
 from tests.support.suite_runs import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
@@ -54,7 +55,7 @@ def is_there(test: str) -> bool:
     file, *names = test.split("::")
     path = ROOT / "tests" / file
     text = path.read_text() if path.is_file() else ""
-    return bool(text) and all(re.search(rf"^ *(def|class) {name}\b", text, re.MULTILINE) for name in names)
+    return bool(text) and all(re.search(rf"^ *((def|class) {name}\b|{name} = )", text, re.MULTILINE) for name in names)
 
 
 def test_the_tests_that_pages_name_exist() -> None:
@@ -67,6 +68,12 @@ def test_the_tests_that_pages_name_exist() -> None:
     named.discard(("pytest.md", "test_shop.py"))  # of the page's own example
     assert len(named) > 60
     assert sorted(each for each in named if not is_there(each[1])) == []
+
+
+def test_the_killers_of_planted_bugs_exist() -> None:
+    """One that pytest does not find ends all trials. A state machine of Hypothesis has `runTest`."""
+    named = {test.partition("[")[0].removesuffix("::runTest") for mutant in MUTANTS for test in mutant.killers}
+    assert sorted(each for each in named if not is_there(each.removeprefix("tests/"))) == []
 
 
 def test_the_files_on_the_walks_of_the_design_exist() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.tiers import changes, share
-from tests.tiers.changes import distance, imported, tree
+from tests.tiers.changes import tree
 
 Chosen = Callable[..., list[str]]
 
@@ -87,34 +87,19 @@ class TestShare:
         assert {f"slow[{n}]" for n in range(30)} <= set(chosen("--share", "--share-seed=a"))
 
 
-class TestChanges:
-    def test_what_a_file_names(self) -> None:
-        """By its own name, beside it, as a module, and as a program."""
-        assert "tests/scripts/polite.py" in imported("tests/faults/test_crash_ways.py")
-        assert "reference/pipeline.py" in imported("reference/__init__.py")
-        assert "faults/pytest_plugin.py" in imported("conftest.py")
-        assert "faults/__main__.py" in imported("tests/faults/test_cli.py")
-
-    def test_the_distance_is_the_number_of_imports_to_the_nearest_change(self) -> None:
-        start = ["tests/mutants/__main__.py"]
-        for file, steps in ((start[0], 0), ("tests/mutants/nearest.py", 1), ("tests/tiers/changes.py", 2)):
-            assert distance(start, frozenset([file])) == steps
-        assert distance(start, frozenset(["tests/mutants/nearest.py", "tests/tiers/changes.py"])) == 1
-        assert distance(start, frozenset(["README.md"])) is None
-
-    def test_what_differs_from_a_commit_is_what_git_says(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(changes, "ROOT", tmp_path)
-        monkeypatch.setattr(changes, "passed", lambda: {"commit": "HEAD"})
-        assert changes.changed.__wrapped__() is None, "there is no repository"
-        for words in (["init", "-q"], ["config", "user.email", "a@b.c"], ["config", "user.name", "a"]):
-            assert changes.git(*words) is not None
-        for name in ("same.py", "other.py"):
-            (tmp_path / name).write_text("1\n")
-        assert changes.git("add", ".") is not None
-        assert changes.git("commit", "-q", "-m", "first") is not None
-        assert changes.changed.__wrapped__() == frozenset()
-        (tmp_path / "other.py").write_text("2\n")
-        (tmp_path / "new.py").write_text("3\n")
-        assert changes.changed.__wrapped__() == frozenset(["other.py", "new.py"])
-        monkeypatch.setattr(changes, "passed", lambda: {"commit": "0" * 40})
-        assert changes.changed.__wrapped__() is None, "the commit is not there"
+def test_what_differs_from_a_commit_is_what_git_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "ROOT", tmp_path)
+    monkeypatch.setattr(changes, "passed", lambda: "HEAD")
+    assert changes.changed.__wrapped__() is None, "there is no repository"
+    for words in (["init", "-q"], ["config", "user.email", "a@b.c"], ["config", "user.name", "a"]):
+        assert changes.git(*words) is not None
+    for name in ("same.py", "other.py"):
+        (tmp_path / name).write_text("1\n")
+    assert changes.git("add", ".") is not None
+    assert changes.git("commit", "-q", "-m", "first") is not None
+    assert changes.changed.__wrapped__() == frozenset()
+    (tmp_path / "other.py").write_text("2\n")
+    (tmp_path / "new.py").write_text("3\n")
+    assert changes.changed.__wrapped__() == frozenset(["other.py", "new.py"])
+    monkeypatch.setattr(changes, "passed", lambda: "0" * 40)
+    assert changes.changed.__wrapped__() is None, "the commit is not there"

@@ -84,15 +84,14 @@ def test_a_command_line_is_accepted(
     page: str,
     package: str,
     arguments: list[str],
-    tmp_path: Path,
+    folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(folder)
     for name in ("my.py", "shop.py", "greet.py"):
-        (tmp_path / name).touch()
-    (tmp_path / "plan.txt").write_text("Drop site=__main__:pay role=till nth=1 side=reply")
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
+        (folder / name).touch()
+    (folder / "plan.txt").write_text("Drop site=__main__:pay role=till nth=1 side=reply")
     for place in ("run_command.launch", "verify_command.verify", "table_command.warm_up", "run_command.run_rank"):
         monkeypatch.setattr(f"reference.cli.{place}", started)
     for place in ("run_suite", "judge_suite"):
@@ -140,17 +139,24 @@ def test_plans_can_be_pasted() -> None:
 # Programs: each runs, and prints what its page quotes.
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of a user, who has the examples."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    return tmp_path
+
+
+def python(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in a folder."""
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "TP_SOCKET_IFNAME": "lo"}
+    command = [sys.executable, *words]
+    return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=150)
+
+
 def command_says(folder: Path, command: str, quoted: str, status: int) -> None:
     """Run a command of `faults`: it prints every line that is quoted, but for numbers."""
     with small_files_only():  # no transport that spins
-        done = subprocess.run(
-            [sys.executable, *shlex.split(command)[1:]],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "TP_SOCKET_IFNAME": "lo"},
-            capture_output=True,
-            text=True,
-            timeout=100,
-        )
+        done = python(folder, *shlex.split(command.replace("\\\n", ""))[1:])
     quoted = re.sub("^python examples", f"{sys.executable} examples", quoted.replace("…\n", ""), flags=re.MULTILINE)
     said, wanted = ({re.sub(r"[\d.]+", "N", line) for line in text.splitlines()} for text in (done.stdout, quoted))
     assert wanted - said == set(), done.stdout + done.stderr
@@ -167,18 +173,11 @@ def test_the_case_that_a_page_shows_is_what_is_exported() -> None:
 
 
 @pytest.mark.long
-def test_the_python_of_the_readme(tmp_path: Path) -> None:
+def test_the_python_of_the_readme(folder: Path) -> None:
     program = next(block for block in blocks("README.md") if 'if __name__ == "__main__":' in block)
     (said,) = re.findall(r"print\(.*\)  # (.*)", program)
-    (tmp_path / "mine.py").write_text(f"{program}    print(outcomes)\n")
-    done = subprocess.run(
-        [sys.executable, "mine.py"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
+    (folder / "mine.py").write_text(f"{program}    print(outcomes)\n")
+    done = python(folder, "mine.py")
     assert done.returncode == 0, done.stderr
     first, outcomes = done.stdout.split("\n", 1)
     assert first == said == "bits equal in 103 tensors"
@@ -186,27 +185,25 @@ def test_the_python_of_the_readme(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_first_steps_of_the_readme(tmp_path: Path) -> None:
+def test_the_first_steps_of_the_readme(folder: Path) -> None:
     train, trained, hurt, found = blocks("README.md", after="\n## First steps\n")[:4]
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    command_says(tmp_path, train, trained, 0)
-    command_says(tmp_path, hurt, found, 1)
+    command_says(folder, train, trained, 0)
+    command_says(folder, hurt, found, 1)
 
 
 @pytest.mark.long
-def test_the_quick_start_of_faults(tmp_path: Path) -> None:
+def test_the_quick_start_of_faults(folder: Path) -> None:
     """And the same fault with the program that numbers its requests."""
     shown = blocks("docs/faults.md", before="\n## Read a verdict")
     right, wrong = (text for text in shown if "verdict: " in text)
     (lost,) = (text for text in shown if text.startswith("python -m faults run"))
     (calls,) = (text for text in shown if text.startswith("python -m faults list"))
     (plans,) = (text for text in shown if text.startswith("plans, of which"))
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    command_says(tmp_path, calls, plans, 0)
-    command_says(tmp_path, lost, right, 0)
+    command_says(folder, calls, plans, 0)
+    command_says(folder, lost, right, 0)
     lost = lost.replace("side=request", "side=reply")
-    command_says(tmp_path, lost, wrong, 1)
-    command_says(tmp_path, lost.replace("naive.py", "once.py"), "verdict: equal\n", 0)
+    command_says(folder, lost, wrong, 1)
+    command_says(folder, lost.replace("naive.py", "once.py"), "verdict: equal\n", 0)
 
 
 @pytest.mark.long
@@ -224,28 +221,25 @@ def test_the_example_of_corrupt(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_example_of_shrink(tmp_path: Path) -> None:
+def test_the_example_of_shrink(folder: Path) -> None:
     command, said = blocks("docs/commands.md", after="\n## Shrinks\n", before="\n## ")
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    command_says(tmp_path, command.replace("\\\n", ""), said, 1)
+    command_says(folder, command, said, 1)
 
 
 @pytest.mark.long
-def test_the_example_of_what_fired(tmp_path: Path) -> None:
+def test_the_example_of_what_fired(folder: Path) -> None:
     commands, plan = blocks("docs/commands.md", after="\n## What fired, as a plan\n", before="\n## ")
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
     first, then = commands.replace("\\\n", "").splitlines()
-    command_says(tmp_path, first, "verdict: unchecked\n", 0)
-    command_says(tmp_path, then, plan, 0)
+    command_says(folder, first, "verdict: unchecked\n", 0)
+    command_says(folder, then, plan, 0)
 
 
 @pytest.mark.long
-def test_the_example_of_pairs(tmp_path: Path) -> None:
+def test_the_example_of_pairs(folder: Path) -> None:
     """And the plan that is wrong."""
     command, counts, plan = blocks("docs/commands.md", after="\n### Two faults at once\n", before="\n## ")
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    command_says(tmp_path, f"{command.rstrip()} ".replace("--pairs", "--pairs --json report.json"), counts, 1)
-    runs = json.loads((tmp_path / "report.json").read_text())["runs"]
+    command_says(folder, f"{command.rstrip()} ".replace("--pairs", "--pairs --json report.json"), counts, 1)
+    runs = json.loads((folder / "report.json").read_text())["runs"]
     assert {run["plan"]: run["verdict"] for run in runs}[plan.rstrip()] == "wrong"
 
 
@@ -258,5 +252,5 @@ def test_the_programs_of_migrating(engine: str, package: str, tmp_path: Path) ->
     (program,) = blocks("docs/migrating.md", after=f"\n## {engine}\n", before="\n## ")
     (tmp_path / "parts.py").write_text(parts)
     (tmp_path / "mine.py").write_text(program)
-    done = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, timeout=150)
+    done = python(tmp_path, "mine.py")
     assert done.stdout.splitlines() == ["tensor([-1.5000, -1.5000, -1.5000])", "-108.0 -48.0"], done.stderr

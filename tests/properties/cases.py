@@ -1,7 +1,7 @@
 """Hypothesis strategies for cases: small ones that a tutorial takes, of every shape it has.
 
 Every case that comes out is valid, nothing is filtered, and it shrinks towards the smallest: one step, one trainer, one
-micro-batch, one image, the seed 0. Exact ones are so small that no twin refuses one (test_gradients_exact.py).
+micro-batch, one image, the seed 0. Exact ones are so small that no twin refuses one (test_gradients.py).
 """
 
 from __future__ import annotations

@@ -516,23 +516,6 @@ def test_more_links_than_anybody_writes_are_torn(run: Path, folder: Path) -> Non
     assert ledger.read(place).torn == {"b": 1}
 
 
-@pytest.mark.parametrize("name", ["plan.json", "run.json", "a.jsonl"])
-def test_a_pipe_in_a_runs_folder_is_refused_at_once(name: str, run: Path, folder: Path) -> None:
-    """Opening a pipe waits forever."""
-    place = _copied(run, folder, name, b"")
-    (place / name).unlink()
-    os.mkfifo(place / name)
-    status, lines = checked(place)
-    assert status == 2
-    assert len(lines) == 1
-    assert "not a plain file" in lines[0]
-
-
-def test_a_plan_that_is_no_text_is_named(run: Path, folder: Path) -> None:
-    _, lines = checked(_copied(run, folder, "plan.json", b"\xff"))
-    assert lines[0].endswith("plan.json cannot be read: it is not text")
-
-
 @pytest.mark.long
 def test_a_plan_is_the_same_in_another_locale_and_printed_there(tmp_path: Path) -> None:
     plan = Plan.parse("Drop site=shop:zähle nth=1 side=reply")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -124,49 +123,36 @@ def test_any_content_is_refused_in_one_line(
     _refused(command, status, Path(file).name, capsys)
 
 
-def _give(file: Path, name: str, value: Any) -> None:
-    """Give a field of an object in a file another value."""
-    file.write_text(json.dumps({**json.loads(file.read_text()), name: value}))
-
-
 def runs(**values: Any) -> dict[str, Any]:
     return {CASE: [{"status": 1, "seconds": 1.0, **values}]}
 
 
-# A field of a run's ``run.json``, and a value that it cannot have.
-WRONG_RESULTS: list[tuple[str, Any]] = [
-    *(("cases", None), ("cases", [1]), ("cases", "a"), ("cases", {}), ("cases", {CASE: []}), ("cases", {CASE: 1})),
-    *(("cases", {CASE: [None]}), ("cases", {CASE: [1]}), ("cases", runs(more=1))),
-    *(("cases", runs(seconds="1")), ("cases", runs(seconds=float("nan"))), ("cases", runs(seconds=float("inf")))),
-    *(("cases", runs(seconds=10**400)), ("cases", runs(seconds=None))),
-    *(("cases", runs(status="1")), ("cases", runs(status=[])), ("cases", runs(status=True))),
-    *(("cases", {name: runs()[CASE]}) for name in ("a\0b", "../..", "\x1b[2J")),
-    *(("suite", 1), ("suite", [1]), ("suite", "x" * 10**6), ("more", 1)),
-]
+# By file and field of its object, values that it cannot have.
+WRONG_VALUES: dict[tuple[str, str], list[Any]] = {
+    ("results/run.json", "cases"): [
+        *(None, [1], "a", {}, {CASE: []}, {CASE: 1}, {CASE: [None]}, {CASE: [1]}, runs(more=1), runs(seconds="1")),
+        *(runs(seconds=float("nan")), runs(seconds=float("inf")), runs(seconds=10**400), runs(seconds=None)),
+        *(runs(status="1"), runs(status=[]), runs(status=True)),
+        *({name: runs()[CASE]} for name in ("a\0b", "../..", "\x1b[2J")),
+    ],
+    ("results/run.json", "suite"): [1, [1], "x" * 10**6],
+    ("results/run.json", "more"): [1],
+    ("suite/suite.json", "cases"): [None, 5, [1], [[]], {CASE: 1}, ["a\0b"], ["../x"]],
+    ("suite/suite.json", "files"): [None, ["a"], {"commitments.json": 1}, {"a\0b": "x"}],
+    ("suite/suite.json", "suite"): [1],
+    ("suite/suite.json", "protocol"): [True, 1.0],
+    ("suite/suite.json", "more"): [1],
+}
+WRONG_FIELDS = [(*of, value) for of, values in WRONG_VALUES.items() for value in values]
 
 
-@pytest.mark.parametrize(("name", "value"), WRONG_RESULTS, ids=range(len(WRONG_RESULTS)))
-def test_results_of_other_types_are_refused_in_one_line(
-    name: str, value: Any, place: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("file", "name", "value"), WRONG_FIELDS, ids=range(len(WRONG_FIELDS)))
+def test_a_field_of_another_type_is_refused_in_one_line(
+    file: str, name: str, value: Any, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _give(place / "results" / "run.json", name, value)
-    _refused(JUDGE, 2, "results", capsys)
-
-
-WRONG_SUITES: list[tuple[str, Any]] = [
-    *(("cases", None), ("cases", 5), ("cases", [1]), ("cases", [[]]), ("cases", {CASE: 1})),
-    *(("cases", ["a\0b"]), ("cases", ["../x"])),
-    *(("files", None), ("files", ["a"]), ("files", {"commitments.json": 1}), ("files", {"a\0b": "x"})),
-    *(("suite", 1), ("protocol", True), ("protocol", 1.0), ("more", 1)),
-]
-
-
-@pytest.mark.parametrize(("name", "value"), WRONG_SUITES, ids=range(len(WRONG_SUITES)))
-def test_a_suite_of_other_types_is_refused_in_one_line(
-    name: str, value: Any, place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _give(place / "suite" / "suite.json", name, value)
-    _refused(JUDGE, 3, "suite", capsys)
+    (place / file).write_text(json.dumps({**json.loads((place / file).read_text()), name: value}))
+    command, _, status = READ[file]
+    _refused(command, status, Path(file).parent.name, capsys)
 
 
 def test_an_empty_name_of_expectations_is_not_left_out(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -184,24 +170,13 @@ WRITE = {
 }
 
 
-def _file(place: Path) -> Path:
-    (place / "file").touch()
-    return place / "file"
-
-
-PLACES: dict[str, Callable[[Path], Path]] = {
-    "below a file": lambda place: _file(place) / "new",
-    "of the kernel": lambda _: Path("/proc/new"),
-}
-
-
-@pytest.mark.parametrize("where", PLACES)
+@pytest.mark.parametrize("where", ["plan/new", "/proc/new"], ids=["below a file", "of the kernel"])
 @pytest.mark.parametrize("name", WRITE)
 def test_a_place_that_cannot_be_written_is_refused_in_one_line(
     name: str, where: str, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command, below = WRITE[name]
-    target = PLACES[where](place) / below
+    target = place / where / below
     end = ("--", "touch", str(place / "ran")) if name == "run" else ()
     _refused((*command, str(target), *end), 2, "", capsys)
     assert not (place / "ran").exists()

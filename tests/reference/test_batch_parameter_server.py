@@ -1,4 +1,4 @@
-"""The batch-updating parameter server: its twin, its reports, and trainers that fail."""
+"""The batch-updating parameter server: its reports, and trainers that fail. tests/properties has runs and twins."""
 
 from __future__ import annotations
 
@@ -40,22 +40,6 @@ SITE = "reference.batch_parameter_server:BatchUpdateParameterServer.update_and_f
 FAILED = f"{RoundFailed.__module__}.RoundFailed"
 
 
-@pytest.mark.parametrize(
-    ("model", "trainers", "dtype"), [("mlp", 1, "float64"), ("convnet", 2, "float32"), ("convnet", 5, "float64")]
-)
-def test_equals_its_twin(model: str, trainers: int, dtype: str) -> None:
-    trace = run(replace(SMALL, model=model, trainers=trainers, dtype=dtype))
-    assert against_twin(trace).equal
-
-
-@pytest.mark.long
-def test_resnet50_equals_its_twin() -> None:
-    """The real model at the tutorial's image size, 3 trainers, 2 rounds of 2 images."""
-    trace = run(Case(trainers=3, steps=2, batch_size=2), deadline=120)
-    assert against_twin(trace).equal
-    assert sum(tensor.numel() for name, tensor in trace.tensors.items() if name.startswith("initial")) == 23569502
-
-
 def report(case: Case) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     model = initial_model(case)
     return [torch.ones_like(p) for p in model.parameters()], [b.clone() for b in model.buffers()]
@@ -95,36 +79,24 @@ class LockNotes(dict[str, Any]):
         return super().pop(trainer, *default)
 
 
-def locked_while_reporting(case: Case) -> list[bool]:
-    """Runs on ps: whether the lock is held where a report changes the server."""
-    server = BatchUpdateParameterServer(case)
+def lock_in_a_round(case: Case) -> tuple[list[bool], list[bool]]:
+    """Runs on ps: whether the lock is held where a report changes the server, and while a round's replies are made."""
+    server, in_callbacks = BatchUpdateParameterServer(case), list[bool]()
     server.reports = notes = LockNotes(server.lock)
-    torch.futures.wait_all([send(RRef(server), name, *report(case)) for name in server.trainers])
-    server.round.close()
-    return notes.held
-
-
-def test_a_report_is_worked_on_under_the_lock() -> None:
-    with launch(["ps"]) as world:
-        assert world.call("ps", locked_while_reporting, SMALL) == [True] * (3 + 3)
-
-
-def lock_is_free_in_callbacks(case: Case) -> list[bool]:
-    """Runs on ps: whether the lock is free while the replies of a round are made."""
-    server = BatchUpdateParameterServer(case)
-    seen: list[bool] = []
     rref = RRef(server)
     first = server.update_and_fetch_model(rref, "trainer1", *report(case))
-    first.then(lambda _: seen.append(server.lock.locked()))
+    first.then(lambda _: in_callbacks.append(server.lock.locked()))
     torch.futures.wait_all([send(rref, name, *report(case)) for name in ("trainer2", "trainer3")])
     server.round.close()
-    return seen
+    return notes.held, in_callbacks
 
 
-def test_replies_are_made_outside_the_lock() -> None:
+def test_reports_are_worked_on_under_the_lock_and_replies_made_outside_it() -> None:
     """Errata S2.3 and S2.4: the published server holds the lock, and a callback that takes it hangs."""
     with launch(["ps"]) as world:
-        assert world.call("ps", lock_is_free_in_callbacks, SMALL) == [False]
+        working, replying = world.call("ps", lock_in_a_round, SMALL)
+    assert working == [True] * (3 + 3)
+    assert replying == [False]
 
 
 def bad_reports(case: Case, kind: str) -> list[str]:
@@ -225,5 +197,4 @@ def test_a_dead_trainer_is_named(moment: str, nth: int, further: str, tmp_path: 
 
 @needs_gpu
 def test_it_equals_its_twin_on_cuda() -> None:
-    trace = run(replace(SMALL, device="cuda"))
-    assert against_twin(trace).equal
+    assert against_twin(run(replace(SMALL, device="cuda"))).equal

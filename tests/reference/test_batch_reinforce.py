@@ -28,19 +28,10 @@ FAILED = "reference.batch_reinforce.AgentFailed"
 STATE = np.zeros(4, dtype=np.float32)
 
 
-ACROBOT = {"env": "Acrobot-v1", "dtype": "float64", "gamma": 0.9}
-
-
-@pytest.mark.parametrize("fields", [{"observers": 1}, {"observers": 3}, ACROBOT], ids=["1", "3", "Acrobot"])
 @pytest.mark.parametrize("batch", [True, False])
-def test_equals_its_twin(batch: bool, fields: dict[str, Any]) -> None:
-    """It runs twice: observers come in another order each time, and that decides nothing."""
-    case = replace(SMALL, batch=batch, **fields)
-    first, second = run(case), run(case)
-    assert against_twin(first).equal
-    assert against_twin(second).equal
-    for name in ("actions", "rewards", "log_probs"):
-        assert first.tensors[f"0001/steps/{name}"].shape == (40, case.observers)
+def test_another_environment_equals_its_twin(batch: bool) -> None:
+    """It has three actions. tests/properties has the other cases."""
+    assert against_twin(run(replace(SMALL, batch=batch, env="Acrobot-v1", dtype="float64", gamma=0.9))).equal
 
 
 @pytest.mark.parametrize(("observers", "dropout"), [(1, 0.0), (3, 0.6)])
@@ -99,9 +90,8 @@ def slow_environments(seconds: Mapping[str, Mapping[int, float]], role: str) -> 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("batch", [True, False])
-def test_an_observer_that_is_silent_too_long_is_named(batch: bool) -> None:
-    playing = roles(replace(SMALL, batch=batch, n_steps=40 if batch else 2000, timeout=2.0))
+def test_of_several_observers_who_play_one_by_one_the_silent_one_is_named() -> None:
+    playing = roles(replace(SMALL, batch=False, n_steps=2000, timeout=2.0))
     stuck = partial(slow_environments, {"observer2": {6: 60.0}})
     with launch(list(playing), before=stuck) as world:  # idle observers, which the agent calls
         outcome = world.run({"agent": playing["agent"]})["agent"]
@@ -158,13 +148,6 @@ def test_replies_are_made_outside_the_lock() -> None:
     """Erratum S2.32."""
     with launch(NAMES) as world:
         assert world.call("agent", lock_in_callbacks) == [False]
-
-
-def test_a_missing_observer_is_named() -> None:
-    with launch(["agent", "observer1"]) as world:
-        outcome = world.run({"agent": roles(SMALL)["agent"]})["agent"]
-    assert isinstance(outcome, Raised)
-    assert "could not find destination name observer2" in outcome.message
 
 
 def test_only_the_agent_has_one_thread() -> None:

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +20,16 @@ from reference.cli.main import main
 from reference.conform.answer import commitment, read_answer
 from reference.conform.expected_verdicts import Expectation, as_toml
 from reference.conform.export import export
-from reference.conform.judge import judge_answer
+from reference.conform.judge import judge_answer, judge_suite
+from reference.conform.run_suite import Settings, run_suite
 from reference.conform.suite import Suite, SuiteBroken, chosen, open_suite
-from reference.conform.tensor_file import write
+from reference.conform.tensor_file import Array, write
 from reference.conform.twin import prepared
+from tests.support.hostile_programs import HOSTILE, Hostile
 
 ROOT = Path(__file__).parents[2]
 NUMPY = ROOT / "examples" / "numpy"
+Capture = pytest.CaptureFixture[str]
 
 
 def ran(suite: Suite, place: Path, cases: str, *command: str) -> int:
@@ -47,11 +51,15 @@ def changing(*lines: str) -> list[str]:
     return [sys.executable, "-c", program]
 
 
+def judged(suite: Suite, name: str, arrays: Mapping[str, Array], place: Path) -> tuple[str, str, Sequence[str]]:
+    """Verdict, text and details of these tensors as an answer to a case."""
+    write(place / "trace.safetensors", arrays)
+    return judge_answer(suite.cases[name], read_answer(suite.cases[name], place), suite.commitments.get(name))
+
+
 @pytest.mark.parametrize("name", [entry.id for entry in chosen("core")])
 def test_the_twins_own_answer_is_equal(suite: Suite, name: str, tmp_path: Path) -> None:
-    case = suite.cases[name]
-    write(tmp_path / "trace.safetensors", prepared(name).outputs)
-    assert judge_answer(case, read_answer(case, tmp_path), suite.commitments.get(name))[0] == "equal"
+    assert judged(suite, name, prepared(name).outputs, tmp_path)[0] == "equal"
 
 
 OPTIONAL = "0001/output/trainer1/1"  # of each batch server's case
@@ -60,29 +68,22 @@ OPTIONAL = "0001/output/trainer1/1"  # of each batch server's case
 @pytest.mark.parametrize("name", ["batch_parameter_server-001", "batch_parameter_server-002"])
 @pytest.mark.parametrize("change", [0.0, 1.0], ids=["right", "wrong"])
 def test_optional_tensors_do_not_decide_a_verdict(suite: Suite, name: str, change: float, tmp_path: Path) -> None:
-    case, prepared_case = suite.cases[name], prepared(name)
-    optional = {**prepared_case.optional, OPTIONAL: prepared_case.optional[OPTIONAL] + np.float32(change)}
-    write(tmp_path / "trace.safetensors", prepared_case.outputs | optional)
-    assert judge_answer(case, read_answer(case, tmp_path), suite.commitments.get(name))[0] == "equal"
+    right = prepared(name).outputs | prepared(name).optional
+    assert judged(suite, name, {**right, OPTIONAL: right[OPTIONAL] + np.float32(change)}, tmp_path)[0] == "equal"
 
 
 @pytest.mark.parametrize("name", ["batch_parameter_server-001", "batch_parameter_server-002"])
 def test_an_optional_tensor_tells_where_a_mistake_is(suite: Suite, name: str, tmp_path: Path) -> None:
-    case, prepared_case = suite.cases[name], prepared(name)
-    loss = "0001/loss/trainer1"
-    every = prepared_case.outputs | prepared_case.optional
-    wrong = {each: array + array.dtype.type(1) for each, array in every.items()}
-    kept = {each: array for each, array in prepared_case.outputs.items() if each != loss}
-    write(tmp_path / "trace.safetensors", {**kept, loss: wrong[loss], OPTIONAL: wrong[OPTIONAL]})
-    verdict, _, details = judge_answer(case, read_answer(case, tmp_path), suite.commitments.get(name))
+    right = prepared(name).outputs | prepared(name).optional
+    wrong = {each: right[each] + right[each].dtype.type(1) for each in ("0001/loss/trainer1", OPTIONAL)}
+    verdict, _, details = judged(suite, name, prepared(name).outputs | wrong, tmp_path)
     assert verdict == "differs"
     assert details[0].startswith("The first stage that fails: outputs of layers of step 0001. 1 of 1 tensors"), details
 
 
 def test_an_optional_tensor_has_the_listed_shape(suite: Suite, tmp_path: Path) -> None:
-    case, prepared_case = suite.cases["batch_parameter_server-001"], prepared("batch_parameter_server-001")
-    write(tmp_path / "trace.safetensors", {**prepared_case.outputs, OPTIONAL: np.zeros((8, 4))})
-    verdict, text, _ = judge_answer(case, read_answer(case, tmp_path), suite.commitments[case.id])
+    name = "batch_parameter_server-001"
+    verdict, text, _ = judged(suite, name, {**prepared(name).outputs, OPTIONAL: np.zeros((8, 4))}, tmp_path)
     assert (verdict, text.partition(",")[0]) == ("malformed", f"{OPTIONAL}: shape (8")
 
 
@@ -110,9 +111,7 @@ def test_all_misfits_are_told_at_once(suite: Suite, tmp_path: Path) -> None:
     arrays["0001/loss/context0"] = arrays["0001/loss/context0"].astype(np.float32)
     del arrays["0002/loss/context0"]
     arrays["more"] = np.zeros(3)
-    write(tmp_path / "trace.safetensors", arrays)
-    case = suite.cases["dist_autograd-001"]
-    verdict, first, rest = judge_answer(case, read_answer(case, tmp_path), suite.commitments[case.id])
+    verdict, first, rest = judged(suite, "dist_autograd-001", arrays, tmp_path)
     assert verdict == "malformed"
     assert {first, *rest} == {
         f"{loss}: shape (1,), wanted ()",
@@ -124,11 +123,9 @@ def test_all_misfits_are_told_at_once(suite: Suite, tmp_path: Path) -> None:
 
 def test_misfits_that_many_tensors_have_are_one_line(suite: Suite, tmp_path: Path) -> None:
     """Losses have a bad name, all other tensors a bad dtype."""
-    case = suite.cases["dist_autograd-001"]
-    outputs = prepared(case.id).outputs.items()
+    outputs = prepared("dist_autograd-001").outputs.items()
     arrays = {name.replace("/loss/", "//loss/"): array.astype(np.float32) for name, array in outputs}
-    write(tmp_path / "trace.safetensors", arrays)
-    assert judge_answer(case, read_answer(case, tmp_path), suite.commitments[case.id]) == (
+    assert judged(suite, "dist_autograd-001", arrays, tmp_path) == (
         "malformed",
         "yours lacks loss/* in every step, 9 tensors",
         (
@@ -138,20 +135,15 @@ def test_misfits_that_many_tensors_have_are_one_line(suite: Suite, tmp_path: Pat
     )
 
 
+REFUSED = "result.json: status 'fine', wanted done, skipped, errored, and a text as reason"
+
+
 @pytest.mark.parametrize(
     ("result", "verdict", "text"),
     [
         ({"status": "skipped", "reason": "no LSTM"}, "skipped", "no LSTM"),
-        (
-            {"id": "dist_autograd-001", "status": "errored", "reason": "no room", "implementation": "mine"},
-            "errored",
-            "no room",
-        ),
-        (
-            {"status": "fine"},
-            "malformed",
-            "result.json: status 'fine', wanted done, skipped, errored, and a text as reason",
-        ),
+        ({"status": "errored", "reason": "no room", "id": "dist_autograd-001"}, "errored", "no room"),
+        ({"status": "fine"}, "malformed", REFUSED),
     ],
 )
 def test_a_result_file_says_what_became_of_a_case(
@@ -160,6 +152,18 @@ def test_a_result_file_says_what_became_of_a_case(
     (tmp_path / "result.json").write_text(json.dumps(result))
     case = suite.cases["dist_autograd-001"]
     assert judge_answer(case, read_answer(case, tmp_path), None)[:2] == (verdict, text)
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [pytest.param(each, marks=[pytest.mark.long] * (each.name == "a hang"), id=each.name) for each in HOSTILE],
+)
+def test_each_hostile_program_gets_its_verdict(hostile: Hostile, suite: Suite, tmp_path: Path) -> None:
+    settings = Settings((sys.executable, *hostile.command), seconds=15.0)
+    run_suite(suite, [suite.cases["dist_autograd-001"]], tmp_path / "out", settings, lambda _: None)
+    (found,) = judge_suite(suite, tmp_path / "out")
+    assert found.verdict == hostile.verdict
+    assert hostile.told in "\n".join((found.text, *found.details))
 
 
 def test_a_suite_that_has_changed_is_refused(tmp_path: Path) -> None:
@@ -171,18 +175,6 @@ def test_a_suite_that_has_changed_is_refused(tmp_path: Path) -> None:
         open_suite(tmp_path / "suite")
 
 
-def test_a_file_of_a_suite_that_is_not_json_is_named(tmp_path: Path) -> None:
-    (tmp_path / "suite.json").write_text("{")
-    with pytest.raises(SuiteBroken, match=r"suite\.json: its content must be a JSON object, got b'{' \(Expecting"):
-        open_suite(tmp_path)
-
-
-def test_equal_suites_have_equal_files(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        export(tmp_path / name, chosen("core", "p*"))
-    assert (tmp_path / "a" / "suite.json").read_bytes() == (tmp_path / "b" / "suite.json").read_bytes()
-
-
 # Their cases take many steps in Python.
 SLOW_IN_NUMPY = ("batch_reinforce", "reinforce", "rnn")
 
@@ -191,15 +183,13 @@ SLOW_IN_NUMPY = ("batch_reinforce", "reinforce", "rnn")
     "name",
     [pytest.param(each, marks=[pytest.mark.long] * (each in SLOW_IN_NUMPY)) for each in sorted(reference.TUTORIALS)],
 )
-def test_each_program_in_numpy_passes(
-    suite: Suite, name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_each_program_in_numpy_passes(suite: Suite, name: str, tmp_path: Path, capfd: Capture) -> None:
     status = ran(suite, tmp_path, f"{name}-*", "-j", "2", "--", sys.executable, str(NUMPY / f"{name}.py"))
     assert status == 0, capfd.readouterr().out
 
 
 def test_a_relative_command_is_the_users(
-    suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
 ) -> None:
     (tmp_path / "mine").write_text(f'#!/bin/sh\nexec {sys.executable} {NUMPY} "$@"\n')
     (tmp_path / "mine").chmod(0o755)
@@ -208,7 +198,7 @@ def test_a_relative_command_is_the_users(
     assert "2 cases: 1 equal, 1 within bound" in capfd.readouterr().out
 
 
-def test_results_can_be_judged_again(suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_results_can_be_judged_again(suite: Suite, tmp_path: Path, capfd: Capture) -> None:
     status = ran(suite, tmp_path, "dist*", "-j", "2", "--", sys.executable, str(NUMPY / "dist_autograd.py"))
     printed = capfd.readouterr().out
     assert status == 0, printed
@@ -218,9 +208,7 @@ def test_results_can_be_judged_again(suite: Suite, tmp_path: Path, capfd: pytest
     assert capfd.readouterr().out == printed
 
 
-def test_cases_are_chosen_by_any_of_several_globs(
-    suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_cases_are_chosen_by_any_of_several_globs(suite: Suite, tmp_path: Path, capfd: Capture) -> None:
     ran(suite, tmp_path, "rpc*", "--cases", "dist*", "--cases", "*-002", "--", "true")
     listed = [line.partition(" ")[0] for line in capfd.readouterr().out.splitlines()[:-1]]
     assert listed[:3] == ["rpc_basics-001", "dist_autograd-001", "dist_autograd-002"]
@@ -234,9 +222,7 @@ def test_cases_are_chosen_by_any_of_several_globs(
     assert capfd.readouterr().err == f"error: {told}\n"
 
 
-def test_a_stale_expectation_alone_fails_the_command(
-    suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stale_expectation_alone_fails_the_command(suite: Suite, tmp_path: Path, capfd: Capture) -> None:
     file = tmp_path / "expected.toml"
     expected = [Expectation("rpc*", "malformed", "no program yet"), Expectation("gone*", "differs", "bug")]
     file.write_text(as_toml(expected))
@@ -279,7 +265,7 @@ def test_a_command_that_needs_torch_says_so_where_there_is_none(
 
 
 def test_a_program_whose_runs_differ_is_unstable_before_it_is_wrong(
-    suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    suite: Suite, tmp_path: Path, capfd: Capture
 ) -> None:
     command = changing("found['0000/loss/context0'] += os.getpid()")
     assert ran(suite, tmp_path, "dist_autograd-001", "--repeat", "2", "--", *command) == 1
@@ -287,9 +273,7 @@ def test_a_program_whose_runs_differ_is_unstable_before_it_is_wrong(
 
 
 @pytest.mark.parametrize("wrong", [1, 2, 3])
-def test_each_of_repeated_runs_is_judged(
-    wrong: int, suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_each_of_repeated_runs_is_judged(wrong: int, suite: Suite, tmp_path: Path, capfd: Capture) -> None:
     """One of three runs is wrong, whichever it is."""
     command = changing(
         f"runs = pathlib.Path({str(tmp_path / 'runs')!r})",
@@ -301,7 +285,7 @@ def test_each_of_repeated_runs_is_judged(
     assert f"unstable      its 3 runs differ: {told}" in capfd.readouterr().out
 
 
-def test_bad_input_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_is_one_line(tmp_path: Path, capfd: Capture) -> None:
     for arguments, status, text in (
         (["conform", "export", str(tmp_path), "--cases", "x*"], 2, "no case matches 'x*'"),
         (["conform", "judge", str(tmp_path), str(tmp_path)], 2, "no suite.json, wanted a folder that `conform export`"),
@@ -319,7 +303,6 @@ def test_bad_input_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     [
         (["--out", "{suite}/mine"], "inside the suite"),
         (["--out", "{file}"], "File exists, wanted a new folder"),
-        (["--out", "{file}/out"], "Not a directory, wanted a new folder"),
         (["--out", "{full}"], "not empty, wanted a new folder"),
         (["--out", "{new}", "--repeat", "0"], "argument --repeat: must be a whole number, at least 1, got '0'"),
         (["--out", "{new}", "--timeout", "long"], "argument --timeout: wanted seconds"),
@@ -328,7 +311,7 @@ def test_bad_input_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     ],
 )
 def test_options_of_run_that_cannot_be_are_refused_before_it_runs(
-    suite: Suite, options: list[str], text: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    suite: Suite, options: list[str], text: str, tmp_path: Path, capfd: Capture
 ) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "full").mkdir()
@@ -342,9 +325,7 @@ def test_options_of_run_that_cannot_be_are_refused_before_it_runs(
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_command_that_cannot_be_started_is_refused_in_one_line(
-    suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_command_that_cannot_be_started_is_refused_in_one_line(suite: Suite, tmp_path: Path, capfd: Capture) -> None:
     (tmp_path / "text").write_text("no program")
     (tmp_path / "text").chmod(0o755)
     for command in ("./no-such-program", str(tmp_path), str(tmp_path / "text")):
@@ -356,12 +337,8 @@ def test_a_command_that_cannot_be_started_is_refused_in_one_line(
 
 def test_a_program_that_changes_its_case_changes_no_further_run(tmp_path: Path) -> None:
     export(tmp_path / "suite", chosen("core", "dist_autograd-001"))
-    program = (
-        f"import sys, pathlib; sys.path.insert(0, {str(NUMPY)!r}); import tensors, dist_autograd\n"
-        "tensors.main(dist_autograd.train); pathlib.Path(sys.argv[1], 'input.safetensors').write_bytes(b'')"
-    )
-    arguments = ["--out", str(tmp_path / "out"), "--repeat", "2", "--", sys.executable, "-c", program]
-    assert main(["conform", "run", str(tmp_path / "suite"), *arguments]) == 0
+    command = changing("pathlib.Path(sys.argv[1], 'input.safetensors').write_bytes(b'')")
+    assert ran(open_suite(tmp_path / "suite"), tmp_path, "*", "--repeat", "2", "--", *command) == 0
     assert open_suite(tmp_path / "suite").cases["dist_autograd-001"].inputs
 
 
@@ -387,24 +364,7 @@ def test_ctrl_c_ends_the_command_and_the_judge_says_what_is_missing(suite: Suite
     assert done.stderr.endswith("no run.json, which `conform run` writes there when all its cases have ended\n")
 
 
-def test_help_of_each_command_is_shown(capfd: pytest.CaptureFixture[str]) -> None:
-    told = {
-        "export": "Write the suite of cases to a folder.",
-        "run": "Run an implementation on a suite.",
-        "judge": "Judge the results of `conform run`.",
-    }
-    for name, what in told.items():
-        with pytest.raises(SystemExit) as ended:
-            main(["conform", name, "--help"])
-        assert ended.value.code == 0
-        shown = capfd.readouterr().out
-        assert f"usage: python -m reference conform {name}" in shown
-        assert f"\n\n{what}\n\n" in shown
-
-
-def test_results_whose_folder_is_gone_are_refused(
-    suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_results_whose_folder_is_gone_are_refused(suite: Suite, tmp_path: Path, capfd: Capture) -> None:
     out = tmp_path / "out"
     ran(suite, tmp_path, "rpc*", "--", "true")
     shutil.rmtree(out / "rpc_basics-001" / "1" / "out")

@@ -17,18 +17,17 @@ from reference.conform.suite import Suite
 from tests.support.c_compiler import compiled
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+Capture = pytest.CaptureFixture[str]
 
 
-def verdicts(
-    suite: Suite, program: list[str], cases: str, out: Path, capfd: pytest.CaptureFixture[str]
-) -> dict[str, str]:
+def verdicts(suite: Suite, program: list[str], cases: str, out: Path, capfd: Capture) -> dict[str, str]:
     """Run a program on some cases, and return their verdicts."""
     arguments = ["--out", str(out), "--cases", cases, "--format", "json", "--", *program]
     main(["conform", "run", str(suite.folder), *arguments])
     return {each["id"]: each["verdict"] for each in json.loads(capfd.readouterr().out)["cases"]}
 
 
-def test_the_program_in_c_passes(suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_program_in_c_passes(suite: Suite, tmp_path: Path, capfd: Capture) -> None:
     source, program, packages = EXAMPLES / "c" / "parameter_server.c", tmp_path / "c", "gcc libc6-dev libcjson-dev"
     compiled(source, program, "-lcjson", "-lm", header="cjson/cJSON.h", packages=packages)
     found = verdicts(suite, [str(program)], "parameter_server-*", tmp_path / "out", capfd)
@@ -37,7 +36,7 @@ def test_the_program_in_c_passes(suite: Suite, tmp_path: Path, capfd: pytest.Cap
 
 @pytest.mark.long
 @pytest.mark.skipif(not shutil.which("rustc"), reason="wanted rustc (Debian: rustc)")
-def test_the_program_in_rust_passes(suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_program_in_rust_passes(suite: Suite, tmp_path: Path, capfd: Capture) -> None:
     source, program = EXAMPLES / "rust" / "rnn.rs", tmp_path / "rust"
     subprocess.run(["rustc", "-O", "--edition", "2021", "-D", "warnings", "-o", program, source], check=True)
     found = verdicts(suite, [str(program)], "r*n*", tmp_path / "out", capfd)
@@ -46,7 +45,7 @@ def test_the_program_in_rust_passes(suite: Suite, tmp_path: Path, capfd: pytest.
 
 
 @pytest.mark.long
-def test_ddp_trains_as_the_batch_servers_do(suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_ddp_trains_as_the_batch_servers_do(suite: Suite, tmp_path: Path, capfd: Capture) -> None:
     program = [sys.executable, str(EXAMPLES / "torch" / "ddp.py")]
     found = verdicts(suite, program, "*h*_parameter_server-*", tmp_path / "out", capfd)
     assert found["batch_parameter_server-001"] == found["sharded_parameter_server-001"] == "equal"
@@ -56,16 +55,14 @@ def test_ddp_trains_as_the_batch_servers_do(suite: Suite, tmp_path: Path, capfd:
 
 @pytest.mark.long
 @pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
-def test_pipelining_trains_as_the_pipeline_does(
-    suite: Suite, schedule: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_pipelining_trains_as_the_pipeline_does(suite: Suite, schedule: str, tmp_path: Path, capfd: Capture) -> None:
     program = [sys.executable, str(EXAMPLES / "torch" / "pipelining.py"), schedule]
     found = verdicts(suite, program, "pipeline-*", tmp_path / "out", capfd)
     assert found == {"pipeline-001": "equal", "pipeline-002": "skipped"}
 
 
 def verdicts_of_engine(
-    package: str, suite: Suite, program: Path, cases: str, out: Path, capfd: pytest.CaptureFixture[str]
+    package: str, suite: Suite, program: Path, cases: str, out: Path, capfd: Capture
 ) -> dict[str, str]:
     """Where the engine is not installed, all cases are skipped, which is shown, and then the test is, too."""
     found = verdicts(suite, [sys.executable, str(program)], cases, out, capfd)
@@ -76,16 +73,14 @@ def verdicts_of_engine(
 
 
 @pytest.mark.long
-def test_ray_trains_as_the_parameter_servers_do(
-    suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_ray_trains_as_the_parameter_servers_do(suite: Suite, tmp_path: Path, capfd: Capture) -> None:
     program = EXAMPLES / "ray" / "parameter_servers.py"
     found = verdicts_of_engine("ray", suite, program, "*r_server-00[12]", tmp_path / "out", capfd)
     assert found["parameter_server-001"] == found["batch_parameter_server-001"] == "equal"
 
 
 @pytest.mark.long
-def test_jax_trains_as_every_tutorial_does(suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_jax_trains_as_every_tutorial_does(suite: Suite, tmp_path: Path, capfd: Capture) -> None:
     found = verdicts_of_engine("jax", suite, EXAMPLES / "jax", "*", tmp_path / "out", capfd)
     exact = {name for name, case in suite.cases.items() if "EXACT" in case.described["requirements"]}
     assert {found[name] for name in exact} == {"equal"}
@@ -93,9 +88,7 @@ def test_jax_trains_as_every_tutorial_does(suite: Suite, tmp_path: Path, capfd: 
 
 
 @pytest.mark.long
-def test_monarch_trains_as_the_servers_and_the_pipeline_do(
-    suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_monarch_trains_as_the_servers_and_the_pipeline_do(suite: Suite, tmp_path: Path, capfd: Capture) -> None:
     program = EXAMPLES / "monarch" / "actors.py"
     found = verdicts_of_engine("monarch", suite, program, "*p[ai]*e*-001", tmp_path / "out", capfd)
     assert found["parameter_server-001"] == found["batch_parameter_server-001"] == found["pipeline-001"] == "equal"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
@@ -12,14 +11,6 @@ from torch.distributed.optim import DistributedOptimizer
 from reference.dist_autograd import Case, create_parameter, value
 from reference.world import launch
 from tests.support.runs import against_twin, run
-
-
-@pytest.mark.parametrize("contexts", [1, 5])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_equals_its_twin(contexts: int, dtype: str) -> None:
-    trace = run(Case(contexts=contexts, dtype=dtype, lr=0.01))
-    assert against_twin(trace).equal
-    assert len(trace.tensors) == 2 + 5 * (contexts + 2 * contexts + 2)
 
 
 def test_exact_gradients_equal_the_twins_bits() -> None:

@@ -8,7 +8,6 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -33,13 +32,6 @@ AS_A_USER = [] if os.geteuid() else ["setpriv", "--bounding-set", "-dac_override
 ASKS = "import sys; from reference.system.files import place_of; place_of(sys.argv[1])"
 
 
-@pytest.fixture
-def umask() -> Iterator[Callable[[int], int]]:
-    before = os.umask(0)
-    yield os.umask
-    os.umask(before)
-
-
 def half_written(path: Path) -> None:
     path.write_text("half of the n")
     raise ZeroDivisionError
@@ -56,11 +48,14 @@ def mode(path: Path) -> int:
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o077])
-def test_a_new_file_has_what_the_umask_leaves(mask: int, tmp_path: Path, umask: Callable[[int], int]) -> None:
-    umask(mask)
-    with whole(tmp_path / "t") as scratch:
-        scratch.unlink()
-        scratch.touch(mode=0o600)  # a writer may replace the file by a new one
+def test_a_new_file_has_what_the_umask_leaves(mask: int, tmp_path: Path) -> None:
+    before = os.umask(mask)
+    try:
+        with whole(tmp_path / "t") as scratch:
+            scratch.unlink()
+            scratch.touch(mode=0o600)  # a writer may replace the file by a new one
+    finally:
+        os.umask(before)
     assert mode(tmp_path / "t") == 0o666 & ~mask
     assert [*tmp_path.iterdir()] == [tmp_path / "t"]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -230,10 +231,20 @@ def test_a_command_that_is_to_ignore_a_signal_does_so_before_its_first_import(pa
     assert out.startswith(b"usage: ")
 
 
-COMMANDS = {
-    "reference": ["run", "parameter_server", "--steps", "1000000"],
-    "faults": ["run", "parameter_server", "--healthy", "--steps", "1000000"],
-}
+# Commands that are interrupted while they start or run.
+
+
+@contextmanager
+def started(command: str, place: Path, **how: Any) -> Iterator[subprocess.Popen[str]]:
+    """Start a command, whose temporary files are in ``place``, and kill it at last."""
+    variables = {**os.environ, "TMPDIR": str(place), "TORCHINDUCTOR_CACHE_DIR": str(place.with_name("cache"))}
+    streams: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    process = subprocess.Popen([sys.executable, "-m", *command.split()], env=variables, text=True, **streams, **how)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 def importing(process: subprocess.Popen[str], place: Path) -> bool:
@@ -248,38 +259,60 @@ def serving(process: subprocess.Popen[str], place: Path) -> bool:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("package", "number", "when", "send"),
+    ("command", "number", "when", "send"),
     [
-        ("reference", signal.SIGINT, importing, os.killpg),
-        ("reference", signal.SIGTERM, serving, os.kill),
-        ("faults", signal.SIGHUP, serving, os.killpg),
+        ("reference run parameter_server", signal.SIGINT, importing, os.killpg),
+        ("reference run parameter_server", signal.SIGTERM, serving, os.kill),
+        ("faults run parameter_server --healthy", signal.SIGHUP, serving, os.killpg),
     ],
 )
 def test_a_start_that_is_interrupted_leaves_nothing(
-    package: str,
+    command: str,
     number: signal.Signals,
     when: Callable[[subprocess.Popen[str], Path], bool],
     send: Callable[[int, int], None],
-    tmp_path: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     """This holds even if the whole process group gets the signal, as from a terminal."""
     place = tmp_path_factory.mktemp("t")  # a socket's path is to be short
-    variables = {**os.environ, "TMPDIR": str(place), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-m", package, *COMMANDS[package]]
-    process = subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    try:
+    with started(f"{command} --steps 1000000", place, start_new_session=True) as process:
         due = time.monotonic() + 60
         while not when(process, place):
             assert process.poll() is None
             assert time.monotonic() < due
-        started = descendants_of(process.pid)
+        others = descendants_of(process.pid)
         send(process.pid, number)
         _, err = process.communicate(timeout=30)
-    finally:
-        process.kill()
-        process.wait()
     assert process.returncode == 130
     assert err == "interrupted\n"
     assert list(place.iterdir()) == []
-    assert left_after(started, 10) == set()
+    assert left_after(others, 10) == set()
+
+
+SHORT = "reference run parameter_server --steps 20"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> float:
+    """Return the seconds of a run that nobody ends."""
+    begun = time.monotonic()
+    with started(SHORT, tmp_path_factory.mktemp("t")) as process:
+        process.communicate(timeout=60)
+    return time.monotonic() - begun
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", range(12))
+def test_a_run_that_is_ended_at_any_moment_leaves_nothing(
+    number: int, whole: float, faults_seed: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The tests' seed decides moment and signal. The plugin's account of every test looks for processes and memory."""
+    chance = random.Random(f"{faults_seed} {number}")
+    how, place = chance.choice((signal.SIGKILL, *ALL)), tmp_path_factory.mktemp("t")
+    with started(SHORT, place) as process:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(chance.uniform(0.0, whole))
+        process.send_signal(how)
+        process.communicate(timeout=60)
+    if how != signal.SIGKILL:  # after that only the next launcher cleans up
+        assert list(place.iterdir()) == []

@@ -7,13 +7,11 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import faults.cli.main
 import faults.run.runs
 from faults.plan import Plan
 from faults.run.runs import of_tutorial
@@ -222,22 +220,8 @@ def test_a_script_with_threads_cannot_be_isolated_without_privileges() -> None:
     assert done.stdout == f"True raised reference.outcome.WorldError: {CANNOT_ENTER}\n"
 
 
-def warm_and_timed(folder: Path) -> int:
-    table_command.warm_up()
-    table_command.timed(quick("rpc_basics"), 60)
-    return 0
-
-
-COMMANDS: dict[str, tuple[Callable[[Path], int], int]] = {
-    "a table of run's": (warm_and_timed, 2),
-    "faults run": (lambda folder: faults.cli.main.main(["run", "rpc_basics", "--healthy", "--dir", str(folder)]), 1),
-    "faults list": (lambda folder: faults.cli.main.main(["list", "rpc_basics", "--dir", str(folder)]), 1),
-}
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_commands_of_tutorials_isolate_every_world(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_worlds_of_tutorials_are_isolated_in_tables_and_under_plans(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """test_cli.py shows it of `run` and `verify`."""
     require()
@@ -250,9 +234,10 @@ def test_the_commands_of_tutorials_isolate_every_world(
 
     for module in (table_command, faults.run.runs):
         monkeypatch.setattr(module, "launch", launched)
-    command, worlds = COMMANDS[name]
-    assert command(tmp_path / "run") == 0
-    assert isolated == [True] * worlds
+    table_command.warm_up()
+    table_command.timed(quick("rpc_basics"), 60)
+    faults.run.runs.run(of_tutorial(quick("rpc_basics")), Plan(), tmp_path)
+    assert isolated == [True] * 3
 
 
 @pytest.mark.long

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from functools import partial
 from typing import Any
 
 import pytest
@@ -14,26 +14,12 @@ from torch.distributed.rpc import RRef
 
 from reference import parameter_server
 from reference.outcome import Raised
-from reference.parameter_server import Case, ParameterServer, roles, train_locally, worker_names
+from reference.parameter_server import Case, ParameterServer, roles, worker_names
 from reference.rpc.worker_calls import MissingWorker
-from reference.trace import TraceError, compare
+from reference.trace import TraceError
 from reference.world import launch
 from tests.support.gpu import needs_gpu
 from tests.support.runs import against_twin, end_of, run, run_in, twin
-
-
-@pytest.mark.parametrize(("staleness", "dtype"), [(0, "float64"), (1, "float32")])
-def test_one_worker_equals_a_twin_that_saw_nothing_of_the_run(staleness: int, dtype: str) -> None:
-    case = Case(staleness=staleness, dtype=dtype)
-    assert compare(run(case), train_locally(case)).equal
-
-
-@pytest.mark.parametrize("staleness", [0, 1])
-def test_several_workers_equal_the_replay_of_their_order(staleness: int) -> None:
-    trace = run(Case(workers=4, steps=8, staleness=staleness))
-    assert against_twin(trace).equal
-    events = trace.tensors["order/events"].tolist()
-    assert sorted(events) == sorted([kind, worker] for kind in (0, 1) for worker in range(4) for _ in range(8))
 
 
 def test_training_lowers_the_loss() -> None:
@@ -94,24 +80,6 @@ def test_an_unknown_parameter_is_refused_and_nothing_applied() -> None:
     assert server.updates == 0
 
 
-def delivered_twice() -> tuple[float, int, int]:
-    """Runs on ps: one update that arrives twice, and the pull before it."""
-    server = ParameterServer(Case(steps=2, lr=1.0))
-    with torch.no_grad():
-        server.model.weight.zero_()
-    ones = {"weight": torch.ones(1, 10), "bias": torch.ones(1)}
-    for _ in range(2):
-        ParameterServer.get_parameter_rrefs(RRef(server), "worker1", 1)
-    answers = [server.apply_gradients("worker1", 1, ones, torch.tensor(0.0)) for _ in range(2)]
-    assert answers == [True, True]
-    return server.model.weight[0, 0].item(), server.updates, len(server.calls.order)
-
-
-def test_what_arrives_twice_is_applied_once() -> None:
-    with launch(["ps"]) as world:
-        assert world.call("ps", delivered_twice) == (-1.0, 1, 2)
-
-
 def sleep() -> None:
     """Runs on a worker: it never does anything. As ps it serves calls, but makes no server."""
     threading.Event().wait()
@@ -126,28 +94,26 @@ def test_a_missing_worker_is_named() -> None:
     assert ps.message == "nothing for 1.5 s from worker2 (sent 0 of 3)"
 
 
-@pytest.mark.usefixtures("forkserver")
-def test_a_server_that_never_comes_ends_its_workers_wait() -> None:
-    case = Case(timeout=1)
-    outcome = end_of("worker1", {**roles(case), "ps": sleep}, limit=15)
-    assert isinstance(outcome, Raised)
-    assert "no parameter server on this role after 1.0 s" in outcome.message
-
-
-def answer_no_pull(case: Case) -> None:
+def answer_no_pull() -> None:
     """Runs on ps: its server is there, and busy for ever."""
-    server = ParameterServer(case)
+    server = ParameterServer(Case())
     with server.lock:
         parameter_server.global_ps_rref.set_result(RRef(server))
         sleep()
 
 
 @pytest.mark.usefixtures("forkserver")
-def test_a_server_that_answers_no_pull_ends_its_workers_wait() -> None:
-    case = Case(timeout=3)
-    outcome = end_of("worker1", {**roles(case), "ps": partial(answer_no_pull, case)}, limit=15)
+@pytest.mark.parametrize(
+    ("ps", "timeout", "said"),
+    [(sleep, 1, "no parameter server on this role after 1.0 s"), (answer_no_pull, 3, "timeout (3000 ms)")],
+)
+def test_a_server_that_never_comes_or_answers_no_pull_ends_its_workers_wait(
+    ps: Callable[[], None], timeout: float, said: str
+) -> None:
+    case = Case(timeout=timeout)
+    outcome = end_of("worker1", {**roles(case), "ps": ps}, limit=15)
     assert isinstance(outcome, Raised)
-    assert "timeout (3000 ms)" in outcome.message
+    assert said in outcome.message
 
 
 @needs_gpu

@@ -38,39 +38,35 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return captured.err.splitlines()
 
 
-def test_a_short_run_says_nothing(clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
-    with watch("basics") as report:
-        clock.now += 1.999
-        report("ps", step(1))
-        report("ps", step(9))
-    assert lines(capsys) == []
-
-
-def test_a_long_run_prints_a_line_every_two_seconds(clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
-    with watch("basics") as report:
-        clock.now += 2
-        report("ps", step(1, 1234567.0))
-        assert lines(capsys) == ["basics: step 1 of 9, loss 1.23457e+06"]
-        clock.now += 1.5
-        report("ps", step(2))
-        assert lines(capsys) == []
-        clock.now += 0.5
-        report("ps", step(3, 0.25))
-        assert lines(capsys) == ["basics: step 3 of 9, loss 0.25"]
-
-
-def test_a_step_is_shown_once_whoever_reports_it(clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
-    """The first role's report counts; a role that lags behind does not turn the display back."""
+@pytest.mark.parametrize(
+    "reports",  # after so many seconds a role's step and loss, and the line that is printed
+    [
+        [(1.999, "ps", 1, 1.0, ""), (0.0, "ps", 9, 1.0, "")],
+        [
+            (2.0, "ps", 1, 1234567.0, "t: step 1 of 9, loss 1.23457e+06"),
+            (1.5, "ps", 2, 0.5, ""),
+            (0.5, "ps", 3, 0.25, "t: step 3 of 9, loss 0.25"),
+        ],
+        [
+            (2.0, "a", 1, 1.0, "t: step 1 of 9, loss 1"),
+            (2.0, "b", 1, 2.0, ""),
+            (2.0, "a", 2, 1.0, "t: step 2 of 9, loss 1"),
+            (2.0, "c", 1, 3.0, ""),
+            (2.0, "c", 2, 3.0, ""),
+            (2.0, "c", 3, 3.0, "t: step 3 of 9, loss 3"),
+        ],
+    ],
+    ids=["a short run says nothing", "a long run, every two seconds", "a step once, whoever reports it first"],
+)
+def test_a_line_is_printed_at_most_every_two_seconds_for_a_new_step(
+    reports: list[tuple[float, str, int, float, str]], clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
     with watch("t") as report:
-        for role, number in (("a", 1), ("b", 1), ("a", 2), ("b", 2), ("a", 3), ("c", 1), ("c", 3), ("c", 4)):
-            clock.now += 2
-            report(role, step(number, loss={"a": 1.0, "b": 2.0, "c": 3.0}[role]))
-    assert lines(capsys) == [
-        "t: step 1 of 9, loss 1",
-        "t: step 2 of 9, loss 1",
-        "t: step 3 of 9, loss 1",
-        "t: step 4 of 9, loss 3",
-    ]
+        for seconds, role, number, loss, line in reports:
+            clock.now += seconds
+            report(role, step(number, loss))
+            assert lines(capsys) == ([line] if line else [])
+    assert lines(capsys) == []
 
 
 def test_logged_steps_are_shown(clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -12,12 +13,6 @@ import torch.nn.functional as F
 from reference.rounding.reordering import Reordered
 
 Tensor = torch.Tensor
-Terms = Callable[..., Tensor]
-
-
-def reals(dtype: torch.dtype = torch.float32) -> Terms:
-    draws = torch.Generator().manual_seed(0)
-    return lambda *shape: torch.randn(shape, generator=draws).to(dtype)
 
 
 def gradients(output: Tensor, *of: Tensor) -> list[Tensor]:
@@ -26,117 +21,80 @@ def gradients(output: Tensor, *of: Tensor) -> list[Tensor]:
     return [output.detach(), *torch.autograd.grad((output * weights).sum(), of)]
 
 
-def leaves(*tensors: Tensor) -> tuple[Tensor, ...]:
-    return tuple(tensor.requires_grad_() for tensor in tensors)
+def batch_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """What training puts out, and the running statistics."""
+    mean, var = x.new_zeros(4), x.new_ones(4)
+    return torch.cat([F.batch_norm(x, mean, var, weight, bias, training=True).flatten(), mean, var])
 
 
-def linear(make: Terms) -> list[Tensor]:
-    x, weight, bias = leaves(make(9, 40), make(5, 40), make(5))
-    return gradients(F.linear(x, weight, bias), x, weight, bias)
+def lstm(x: Tensor, *weights: Tensor) -> Tensor:
+    state = x.new_zeros(1, 3, 4)
+    return torch.lstm(x, (state, state), weights, True, 1, 0.0, True, False, False)[0]
 
 
-def convolution(make: Terms) -> list[Tensor]:
-    x, weight = leaves(make(6, 20, 9, 9), make(12, 20, 3, 3))
-    return gradients(F.conv2d(x, weight, stride=2, padding=1), x, weight)
-
-
-def batch_norm(make: Terms) -> list[Tensor]:
-    x, weight, bias = leaves(make(6, 4, 7, 7), make(4), make(4))
-    mean, var = torch.zeros(4, dtype=x.dtype), torch.ones(4, dtype=x.dtype)
-    trained = gradients(F.batch_norm(x, mean, var, weight, bias, training=True), x, weight, bias)
-    return [*trained, *gradients(F.batch_norm(x, mean, var, weight, bias), x, weight, bias), mean, var]
-
-
-def softmax(make: Terms) -> list[Tensor]:
-    (x,) = leaves(make(5, 60))
-    return [*gradients(F.softmax(x, 1), x), *gradients(F.log_softmax(x, 1), x)]
-
-
-def cross_entropy(make: Terms) -> list[Tensor]:
-    (x,) = leaves(make(50, 7))
-    kinds = torch.arange(50) % 7
-    losses = F.cross_entropy(x, kinds), F.cross_entropy(x, kinds, reduction="none"), F.cross_entropy(x[0], kinds[0])
-    return [each for loss in losses for each in gradients(loss, x)]
-
-
-def squared_error(make: Terms) -> list[Tensor]:
-    (x,) = leaves(make(50, 7))
-    return [*gradients(F.mse_loss(x, make(50, 7)), x), *gradients(x.mean(), x), *gradients(x.mean((0, 1)), x)]
-
-
-def pooling(make: Terms) -> list[Tensor]:
-    (x,) = leaves(make(2, 3, 12, 12))
-    return [*gradients(F.adaptive_avg_pool2d(x, 2), x), *gradients(F.max_pool2d(x, 3, stride=1), x)]
-
-
-def embedding(make: Terms) -> list[Tensor]:
-    (table,) = leaves(make(4, 6))
-    return gradients(F.embedding(torch.arange(80) % 4, table), table)
-
-
-def embedding_bag(make: Terms) -> list[Tensor]:
-    (table,) = leaves(make(9, 6))
-    indices, offsets = torch.arange(80) % 9, torch.tensor([0, 30, 50])
-    return gradients(F.embedding_bag(indices, table, offsets, mode="sum"), table)
-
-
-def scatter(make: Terms) -> list[Tensor]:
-    x, source = leaves(make(3), make(60))
-    return gradients(x.scatter_add(0, torch.arange(60) % 3, source), x, source)
-
-
-def lstm(make: Terms) -> list[Tensor]:
-    x, *weights = leaves(make(5, 3, 8), make(16, 8), make(16, 4), make(16), make(16))
-    state = torch.zeros(1, 3, 4, dtype=x.dtype)
-    return gradients(torch.lstm(x, (state, state), weights, True, 1, 0.0, True, False, False)[0], x, *weights)
-
-
-SUMMING: Mapping[str, Callable[[Terms], list[Tensor]]] = {
-    "mm": lambda make: [make(9, 40) @ make(40, 5)],
-    "sum": lambda make: [
-        make(99).sum(),
-        make(40, 9).sum(0),
-        make(9, 40, 2).sum((1, 2), keepdim=True),
-        make(4, 5).sum((), keepdim=True),
-    ],
-    "linear": linear,
-    "convolution": convolution,
-    "batch norm": batch_norm,
-    "softmax": softmax,
-    "cross entropy": cross_entropy,
-    "squared error": squared_error,
-    "pooling": pooling,
-    "embedding": embedding,
-    "embedding bag": embedding_bag,
-    "scatter": scatter,
-    "LSTM": lstm,
+KINDS = torch.arange(50) % 7
+IMAGES, BATCH, NORMED = (2, 3, 12, 12), (50, 7), [(6, 4, 7, 7), (4,), (4,)]
+# What sums, and the shapes of its inputs.
+SUMMING: Mapping[str, tuple[Callable[..., Tensor], list[tuple[int, ...]]]] = {
+    "mm": (torch.mm, [(9, 40), (40, 5)]),
+    "sum": (torch.sum, [(99,)]),
+    "sum of rows": (lambda x: x.sum(0), [(40, 9)]),
+    "sum of two dimensions": (lambda x: x.sum((1, 2), keepdim=True), [(9, 40, 2)]),
+    "sum of all dimensions": (lambda x: x.sum((), keepdim=True), [(9, 40)]),
+    "mean": (torch.mean, [BATCH]),
+    "mean of two dimensions": (lambda x: x.mean((0, 1)), [BATCH]),
+    "linear": (F.linear, [(9, 40), (5, 40), (5,)]),
+    "convolution": (lambda x, weight: F.conv2d(x, weight, stride=2, padding=1), [(6, 20, 9, 9), (12, 20, 3, 3)]),
+    "batch norm": (batch_norm, NORMED),
+    "batch norm, trained": (lambda x, *of: F.batch_norm(x, x.new_zeros(4), x.new_ones(4), *of), NORMED),
+    "softmax": (lambda x: F.softmax(x, 1), [(5, 60)]),
+    "log softmax": (lambda x: F.log_softmax(x, 1), [(5, 60)]),
+    "cross entropy": (lambda x: F.cross_entropy(x, KINDS), [BATCH]),
+    "cross entropy of each": (lambda x: F.cross_entropy(x, KINDS, reduction="none"), [BATCH]),
+    "cross entropy of one": (lambda x: F.cross_entropy(x, KINDS[3]), [(60,)]),
+    "squared error": (F.mse_loss, [BATCH, BATCH]),
+    "average pooling": (lambda x: F.adaptive_avg_pool2d(x, 2), [IMAGES]),
+    "maximum pooling": (lambda x: F.max_pool2d(x, 3, stride=1), [IMAGES]),
+    "embedding": (lambda table: F.embedding(torch.arange(80) % 4, table), [(4, 6)]),
+    "embedding bag": (
+        lambda table: F.embedding_bag(torch.arange(80) % 9, table, torch.tensor([0, 30, 50]), mode="sum"),
+        [(9, 6)],
+    ),
+    "scatter": (lambda x, source: x.scatter_add(0, torch.arange(60) % 3, source), [(3,), (60,)]),
+    "LSTM": (lstm, [(5, 3, 8), (16, 8), (16, 4), (16,), (16,)]),
 }
 
 
-def computed(kind: str, make: Terms, seed: int | None = None, **options: Any) -> list[Tensor]:
-    if seed is None:
-        return SUMMING[kind](make)
-    with Reordered(seed, **options):
-        return SUMMING[kind](make)
+def drawn(*shapes: tuple[int, ...], dtype: torch.dtype = torch.float32) -> list[Tensor]:
+    draws = torch.Generator().manual_seed(0)
+    return [torch.randn(shape, generator=draws).to(dtype).requires_grad_() for shape in shapes]
+
+
+def computed(kind: str, seed: int | None, dtype: torch.dtype = torch.float32, **options: Any) -> list[Tensor]:
+    """The result and its gradients, in torch's order or in that of a seed."""
+    function, shapes = SUMMING[kind]
+    inputs = drawn(*shapes, dtype=dtype)
+    with nullcontext() if seed is None else Reordered(seed, **options):
+        return gradients(function(*inputs), *inputs)
 
 
 @pytest.mark.parametrize("kind", SUMMING)
 def test_every_sum_runs_in_another_order(kind: str) -> None:
     """No rounding is simulated: each of the results, gradients too, has other bits for some of the seeds."""
-    plain = computed(kind, reals())
-    others = [computed(kind, reals(), seed, rounding=False) for seed in range(8)]
+    plain = computed(kind, None)
+    others = [computed(kind, seed, rounding=False) for seed in range(8)]
     moved = [any(not torch.equal(each[i], tensor) for each in others) for i, tensor in enumerate(plain)]
     assert any(moved)
     if kind in ("linear", "convolution", "batch norm", "LSTM"):
-        assert all(moved[:4])  # a running variance hides its rounding beside a 1
+        assert all(moved[:4])
 
 
 @pytest.mark.parametrize("kind", SUMMING)
 def test_what_is_computed_stays_the_same(kind: str) -> None:
     """In float64, up to its rounding; a wrong permutation is off by about 1."""
-    plain = computed(kind, reals(torch.float64))
+    plain = computed(kind, None, torch.float64)
     for seed in range(4):
-        for got, wanted in zip(computed(kind, reals(torch.float64), seed), plain, strict=True):
+        for got, wanted in zip(computed(kind, seed, torch.float64), plain, strict=True):
             assert got.shape == wanted.shape
             assert float((got - wanted).norm()) <= 1e-12 * float(wanted.norm())
 
@@ -145,9 +103,9 @@ def test_a_batch_norm_is_torchs_in_some_orders_and_the_formulas_in_others() -> N
     """Of two images each sum has two terms, and torch's batch norm has the same bits in either order of them."""
 
     def norm() -> list[Tensor]:
-        make = reals()
-        x, weight, bias = leaves(make(2, 64), make(64), make(64))
-        return gradients(F.batch_norm(x, make(64), make(64), weight, bias, training=True), x, weight, bias)[:2]
+        x, weight, bias = drawn((2, 64), (64,), (64,))
+        normed = F.batch_norm(x, torch.zeros(64), torch.ones(64), weight, bias, training=True)
+        return gradients(normed, x, weight, bias)[:2]
 
     forms, plain = set(), norm()
     for seed in range(32):
@@ -157,7 +115,7 @@ def test_a_batch_norm_is_torchs_in_some_orders_and_the_formulas_in_others() -> N
 
 
 def test_each_seed_is_another_order() -> None:
-    results = [computed("mm", reals(), seed)[0] for seed in (1, 1, 2, 3)]
+    results = [computed("mm", seed)[0] for seed in (1, 1, 2, 3)]
     assert torch.equal(results[0], results[1])
     assert not torch.equal(results[1], results[2])
     assert not torch.equal(results[2], results[3])
@@ -196,5 +154,5 @@ def test_the_block_leaves_torch_as_it_was() -> None:
 
 def test_an_operator_that_is_not_known_is_named() -> None:
     with Reordered(0) as mode:
-        torch.cumsum(reals()(9), 0)
+        torch.cumsum(torch.ones(9), 0)
     assert mode.passed == {"cumsum.default"}

@@ -6,11 +6,7 @@ import sys
 from colorsys import rgb_to_hls
 from functools import partial
 
-import torch.distributed.rpc as rpc
-
-from reference.outcome import Returned
 from reference.roles import Roles, numbered, serve
-from reference.world import launch
 from reference.world.rpc_agent import chosen_options
 
 
@@ -32,11 +28,6 @@ def test_a_serving_role_imports_what_the_others_call() -> None:
     del sys.modules["colorsys"]
     roles["c"]()
     assert "colorsys" in sys.modules
-
-
-def test_a_serving_role_answers_calls_until_the_shutdown() -> None:
-    with launch(Roles({"a": partial(rpc.rpc_sync, "b", numbered, args=("c", 1))}, serving=["b"])) as world:
-        assert world.wait() == {"a": Returned(["c1"]), "b": Returned(None)}
 
 
 def test_roles_have_the_options_of_all_and_their_own() -> None:

@@ -15,15 +15,13 @@ from typing import Any
 
 import pytest
 import torch
-import torch.distributed.rpc as rpc
 
 from reference import batch_parameter_server
 from reference.batch_parameter_server import RoundFailed, initial_model
 from reference.outcome import Overdue, Raised
-from reference.sharded_parameter_server import Case, ParameterServerShard, server_names
+from reference.sharded_parameter_server import Case, ParameterServerShard
 from reference.trace import CaseError, check_comparable
 from reference.training.placement import partition
-from reference.world import launch
 from tests.support.gpu import needs_gpu
 from tests.support.runs import against_twin, launch_and_wait, run
 
@@ -43,20 +41,13 @@ def test_it_has_the_bits_of_the_unsharded_server_in_rank_order(servers: int, tra
     assert [name for name, tensor in trace.tensors.items() if not torch.equal(tensor, unsharded.tensors[name])] == []
 
 
-def holdings(case: Case) -> list[list[str]]:
-    """Runs on ps1: what each server says it has."""
-    rrefs = [rpc.remote(name, ParameterServerShard, args=(case, i)) for i, name in enumerate(server_names(case))]
-    try:
-        return [list(rref.rpc_sync().fetch()) for rref in rrefs]
-    finally:
-        for rref in rrefs:
-            rref.rpc_sync().recorded()
-
-
 def test_each_server_holds_its_part_and_no_more() -> None:
-    with launch(server_names(SMALL)) as world:
-        held = world.call("ps1", holdings, SMALL)
-    assert [set(part) for part in held] == [set(part) for part in partition(initial_model(SMALL), 3)]
+    held = []
+    for index in range(3):
+        server = ParameterServerShard(SMALL, index)
+        with closing(server.round):
+            held.append(set(server.fetch()))
+    assert held == [set(part) for part in partition(initial_model(SMALL), 3)]
 
 
 def test_tensors_of_other_names_are_refused_and_harm_nobody() -> None:

@@ -65,24 +65,26 @@ def test_a_function_that_a_role_does_not_find_says_where_it_must_stand(monkeypat
     )
 
 
-def test_a_function_of_an_interactive_python_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "file", "why"),
+    [
+        ("__main__", None, r"typed stands in no file, but in an"),
+        ("__main__", "/shop/__main__.py", r"typed stands in /shop/__main__\.py, which no role can import\)"),
+        ("shop.__main__", "/shop/__main__.py", r"typed stands in /shop/__main__\.py, which no role can import\)"),
+    ],
+    ids=["interactive", "folder", "package"],
+)
+def test_a_function_that_no_role_can_import_starts_nothing(
+    name: str, file: str | None, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an interactive Python, or of a package's main module, which multiprocessing lets no role import."""
     monkeypatch.setattr("reference.world.launcher.start", lambda config: pytest.fail("a process was started"))
     main = ModuleType("__main__")
+    if file:
+        main.__spec__, main.__file__ = ModuleSpec(name, None), file
     exec("def typed(): pass", vars(main))
     monkeypatch.setitem(sys.modules, "__main__", main)
-    with pytest.raises(WorldError, match=r"^a: cannot be sent to another process \(typed stands in no file, but in an"):
-        launch({"a": main.typed})
-
-
-@pytest.mark.parametrize("name", ["__main__", "shop.__main__"], ids=["folder", "package"])
-def test_a_function_of_a_packages_main_starts_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """multiprocessing lets no role import it."""
-    monkeypatch.setattr("reference.world.launcher.start", lambda config: pytest.fail("a process was started"))
-    main = ModuleType("__main__")
-    main.__spec__, main.__file__ = ModuleSpec(name, None), "/shop/__main__.py"
-    exec("def typed(): pass", vars(main))
-    monkeypatch.setitem(sys.modules, "__main__", main)
-    with pytest.raises(WorldError, match=r"\(typed stands in /shop/__main__\.py, which no role can import\)"):
+    with pytest.raises(WorldError, match=rf"^a: cannot be sent to another process \({why}"):
         launch({"a": main.typed})
 
 

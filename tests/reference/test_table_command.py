@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,14 @@ from reference.cli.table_command import (
     timed,
 )
 from reference.pipeline import Case as Pipeline
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which the command runs."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
 
 LINES = {"batched": [(1.0, 2.0), (2.0, 2.5)], "unbatched": [(1.0, 2.0), (2.0, 4.0)]}
 
@@ -95,13 +104,22 @@ def test_an_option_takes_several_numbers_with_commas() -> None:
             several(text)
 
 
-def refused(arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+Refused = Callable[[str], str]
+
+
+@pytest.fixture
+def refused(place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Refused:
+    """A function that gives the command options of a table which start nothing, and returns what it says."""
     monkeypatch.setattr("reference.cli.table_command.launch", lambda *_, **options: pytest.fail("started"))
-    assert main(["run", "batch_reinforce", *arguments]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.count("\n") == 1
-    return captured.err.removeprefix("error: ").rstrip("\n")
+
+    def told(options: str) -> str:
+        assert main(["run", "batch_reinforce", *options.split()]) == 2
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert captured.err.count("\n") == 1
+        return captured.err.removeprefix("error: ").rstrip("\n")
+
+    return told
 
 
 @pytest.mark.parametrize(
@@ -121,28 +139,19 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatc
         ("--picture x.png", "--picture is for a table of several runs, got options for one run"),
     ],
 )
-def test_bad_options_of_a_table_start_nothing(
-    arguments: str, message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert message in refused(arguments.split(), capsys, monkeypatch)
-    assert not list(tmp_path.iterdir())
+def test_bad_options_of_a_table_start_nothing(arguments: str, message: str, refused: Refused, place: Path) -> None:
+    assert message in refused(arguments)
+    assert not list(place.iterdir())
 
 
-def test_a_table_is_refused_under_torchrun(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_table_is_refused_under_torchrun(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "3")
-    assert "without torchrun" in refused(["--compare-batching"], capsys, monkeypatch)
+    assert "without torchrun" in refused("--compare-batching")
 
 
-def test_a_finished_table_is_printed_and_drawn(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_finished_table_is_printed_and_drawn(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Real worlds, up to two observers."""
-    monkeypatch.chdir(tmp_path)
     options = ["--compare-batching", "--max-observers", "2", "--picture", "times.svg", *FAST]
     assert main(["run", "batch_reinforce", *options]) == 0
     out = capsys.readouterr().out
@@ -150,25 +159,20 @@ def test_a_finished_table_is_printed_and_drawn(
     assert [row[0] for row in rows] == ["1", "2"]
     assert all(float(cell) > 0 for row in rows for cell in row[1:])
     assert "picture saved to times.svg" in out
-    assert "<!-- batch_reinforce -->" in (tmp_path / "times.svg").read_text()
+    assert "<!-- batch_reinforce -->" in (place / "times.svg").read_text()
 
 
-def test_an_earlier_picture_is_not_replaced(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_earlier_picture_is_not_replaced(refused: Refused, place: Path) -> None:
     """It is refused before anything starts."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "batch_reinforce.png").write_text("an earlier one")
-    said = refused(["--compare-batching"], capsys, monkeypatch)
+    (place / "batch_reinforce.png").write_text("an earlier one")
+    said = refused("--compare-batching")
     assert said.endswith("batch_reinforce.png exists and is not replaced, wanted another file by --picture FILE")
-    assert (tmp_path / "batch_reinforce.png").read_text() == "an earlier one"
+    assert (place / "batch_reinforce.png").read_text() == "an earlier one"
 
 
 def test_a_run_that_fails_ends_the_table(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-
     def measured(case: Any, deadline: float, report: object) -> Times:
         return Times(1.5, None) if case.observers == 1 else timed(case, 0.001)
 
@@ -177,7 +181,7 @@ def test_a_run_that_fails_ends_the_table(
     captured = capsys.readouterr()
     assert captured.err.startswith("batch_reinforce failed:\n")
     assert "1.50" in captured.out
-    assert not list(tmp_path.iterdir())
+    assert not list(place.iterdir())
 
 
 def test_the_clock_takes_a_steps_first_report() -> None:

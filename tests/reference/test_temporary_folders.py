@@ -172,3 +172,8 @@ def test_what_a_world_writes_is_its_users_alone_also_in_a_folder_that_others_may
                 "a.log": 0o600,
                 "a.stacks": 0o600,
             }
+
+
+def test_no_other_user_sees_what_is_in_a_worlds_own_folder() -> None:
+    with launch(["a"]) as world:
+        assert mode(world.folder) == 0o700

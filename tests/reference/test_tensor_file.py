@@ -12,16 +12,21 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from reference.conform.tensor_file import DTYPES, Malformed, read, write
+from reference.conform.tensor_file import DTYPES, Malformed, Tensors, read, write
 from reference.trace.names import DIMENSIONS
 
 LONGEST = 2**20
 
 
-def file_of(path: Path, header: Any, data: bytes = b"") -> Path:
+def file_of(header: Any, data: bytes = b"", length: int | None = None) -> bytes:
+    """The content of a file. ``length``: what it says of its header's, by default the truth."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
-    return path
+    return struct.pack("<Q", len(text) if length is None else length) + text + data
+
+
+def found_in(content: bytes, folder: Path) -> Tensors:
+    (folder / "x").write_bytes(content)
+    return read(folder / "x", LONGEST)
 
 
 def entry(dtype: str = "F32", shape: Any = (2,), offsets: Any = (0, 8)) -> dict[str, Any]:
@@ -47,42 +52,29 @@ def test_each_dtype_is_read_as_safetensors_writes_it(tmp_path: Path) -> None:
     assert {name: array.tolist() for name, array in found.arrays.items()} == {n: t.tolist() for n, t in tensors.items()}
 
 
-@pytest.mark.parametrize(
-    ("header", "why"),
-    [
-        (b"{", "its header must be a JSON object, got b'{' "),
-        (b"[" * 100000, "its header must be a JSON object"),
-        (b'{"a": 1, "a": 2}', "given twice"),
-        (b'{"__metadata__": {"a": 1}}', "its __metadata__ must be texts by name"),
-    ],
-)
-def test_a_file_with_a_bad_header_is_refused(tmp_path: Path, header: bytes, why: str) -> None:
+MALFORMED = {
+    "no room for a header": (b"1234567", "wanted a safetensors file"),
+    "a short header": (file_of(b"{}", length=3), "a header of 3 bytes, wanted at most 2$"),
+    "an endless header": (file_of(b"{}", length=2**64 - 1), f"a header of {2**64 - 1} bytes, wanted at most 2$"),
+    "no JSON": (file_of(b"{"), "its header must be a JSON object, got b'{' "),
+    "deep JSON": (file_of(b"[" * 100000), "its header must be a JSON object"),
+    "a name twice": (file_of(b'{"a": 1, "a": 2}'), "given twice"),
+    "metadata": (file_of(b'{"__metadata__": {"a": 1}}'), "its __metadata__ must be texts by name"),
+    "more bytes": (file_of({"a": entry()}, bytes(11)), r"^x: 3 bytes after its tensors, wanted none$"),
+}
+
+
+@pytest.mark.parametrize("kind", MALFORMED)
+def test_a_malformed_file_is_refused(kind: str, tmp_path: Path) -> None:
+    content, why = MALFORMED[kind]
     with pytest.raises(Malformed, match=why):
-        read(file_of(tmp_path / "x", header), LONGEST)
-
-
-@pytest.mark.parametrize("length", [3, 2**64 - 1])
-def test_a_file_whose_header_is_longer_than_itself_is_refused(length: int, tmp_path: Path) -> None:
-    (tmp_path / "x").write_bytes(struct.pack("<Q", length) + b"{}")
-    with pytest.raises(Malformed, match=f"a header of {length} bytes, wanted at most 2$"):
-        read(tmp_path / "x", LONGEST)
-
-
-def test_bytes_after_the_last_tensor_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(Malformed, match=r"^x: 3 bytes after its tensors, wanted none$"):
-        read(file_of(tmp_path / "x", {"a": entry()}, bytes(11)), LONGEST)
-
-
-def test_a_file_without_room_for_a_header_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "x").write_bytes(b"1234567")
-    with pytest.raises(Malformed, match="wanted a safetensors file"):
-        read(tmp_path / "x", LONGEST)
+        found_in(content, tmp_path)
 
 
 @pytest.mark.parametrize("shape", [[2] + [1] * (DIMENSIONS - 1), [0]], ids=["the most dimensions", "no bytes"])
 def test_a_shape_at_a_limit_is_read(shape: list[int], tmp_path: Path) -> None:
     size = 8 * min(shape[0], 1)
-    found = read(file_of(tmp_path / "x", {"a": entry(shape=shape, offsets=(0, size))}, bytes(size)), LONGEST)
+    found = found_in(file_of({"a": entry(shape=shape, offsets=(0, size))}, bytes(size)), tmp_path)
     assert found.arrays["a"].shape == tuple(shape)
 
 
@@ -113,8 +105,7 @@ def test_a_file_that_is_too_long_is_refused_unread(tmp_path: Path) -> None:
 )
 def test_one_bad_tensor_does_not_hide_the_others(tmp_path: Path, bad: Any, why: str) -> None:
     good = np.array([1.0, 2.0], np.float32)
-    path = file_of(tmp_path / "x", {"good": entry(), "bad": bad}, good.tobytes() * 2)
-    found = read(path, LONGEST)
+    found = found_in(file_of({"good": entry(), "bad": bad}, good.tobytes() * 2), tmp_path)
     assert list(found.arrays) == ["good"]
     assert found.arrays["good"].tolist() == [1.0, 2.0]
     assert why in found.problems["bad"]
@@ -122,6 +113,6 @@ def test_one_bad_tensor_does_not_hide_the_others(tmp_path: Path, bad: Any, why: 
 
 @pytest.mark.parametrize("name", ["../a", "a//b", "", "a\nb", "x" * 2000])
 def test_a_name_that_means_a_folder_or_cannot_be_printed_is_refused(tmp_path: Path, name: str) -> None:
-    found = read(file_of(tmp_path / "x", {name: entry()}, bytes(8)), LONGEST)
+    found = found_in(file_of({name: entry()}, bytes(8)), tmp_path)
     assert not found.arrays
     assert "a tensor's name" in found.problems[name]

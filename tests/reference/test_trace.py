@@ -1,4 +1,4 @@
-"""Traces: recording, files, the shapes of their tensors, and a comparison that overlooks not one bit."""
+"""Traces: files, shapes and names of their tensors, and a comparison that overlooks not one bit."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from reference.parameter_server import Case as ServerCase
 from reference.rpc_basics import Case as BasicsCase
 from reference.trace import Case, CaseError, Comparison, Trace, TraceError, check_comparable, compare
 from reference.trace.case import number_field
-from reference.trace.names import DIMENSIONS, ELEMENTS, misnamed
+from reference.trace.names import DIMENSIONS, ELEMENTS, LONGEST, misnamed, step_of
 from reference.trace.trace import unreadable
 from tests.support.disk import files_of
 
-INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 DTYPES = [*FLOATS, torch.int64, torch.int32, torch.uint8, torch.bool]
 NAMES = st.text("abc/01.", min_size=1, max_size=6).filter(lambda name: misnamed(name) is None)
@@ -41,17 +40,9 @@ class Twin(BasicsCase):
     """The same fields as a tutorial's case, and another type."""
 
 
-def bytes_of(tensor: torch.Tensor) -> bytes:
-    plain = tensor.detach().reshape(-1).clone(memory_format=torch.contiguous_format)
-    return plain.view(torch.uint8).numpy().tobytes()
-
-
-def same_bits(a: Trace, b: Trace) -> bool:
-    """Equal names, dtypes, shapes and bytes; knows nothing of `compare`."""
-    return set(a.tensors) == set(b.tensors) and all(
-        (t.dtype, t.shape, bytes_of(t)) == (b.tensors[name].dtype, b.tensors[name].shape, bytes_of(b.tensors[name]))
-        for name, t in a.tensors.items()
-    )
+def bits(trace: Trace) -> dict[str, tuple[torch.dtype, torch.Size, bytes]]:
+    """The dtype, shape and bytes of each tensor; knows nothing of `compare`."""
+    return {n: (t.dtype, t.shape, t.view(-1).view(torch.uint8).numpy().tobytes()) for n, t in trace.tensors.items()}
 
 
 @st.composite
@@ -71,9 +62,7 @@ def trace_of(*values: float, dtype: torch.dtype = torch.float32, name: str = "00
 def flipped(tensor: torch.Tensor, element: int, bit: int) -> torch.Tensor:
     """A copy with one bit flipped."""
     copy = tensor.clone()
-    bits = copy.view(INTEGERS[tensor.element_size()]).reshape(-1)
-    mask = 1 << bit
-    bits[element] ^= mask - (1 << 8 * tensor.element_size()) if bit == 8 * tensor.element_size() - 1 else mask
+    copy.view(-1).view(torch.uint8)[element * copy.element_size() + bit // 8] ^= 1 << bit % 8
     return copy
 
 
@@ -136,17 +125,13 @@ def test_compare_takes_cases_that_differ_only_in_where_they_ran() -> None:
     assert compare(trace_of(1.0, case=NATURAL), trace_of(2.0, case=elsewhere)).distances == {"0000/x": 2**23}
 
 
-def test_compare_sees_one_wrong_element_wherever_it_is() -> None:
-    """The element is at both ends and in each quarter, of the tensor as one row, one column, and rows of seven."""
-    size = 100_003
-    for shape in ((size,), (1, size), (size, 1), (size // 7, 7)):
-        a = torch.ones(shape)
+@pytest.mark.parametrize("shape", [(3_000_004,), (1, 100_003), (100_003, 1), (14_286, 7)], ids=str)
+def test_compare_sees_one_wrong_element_wherever_it_is(shape: tuple[int, ...]) -> None:
+    a = torch.ones(shape)
+    for place in (0, 1, a.numel() // 2 + 1, a.numel() - 1):
         b = a.clone()
-        for place in (0, 1, *(a.numel() * part // 4 + 1 for part in (1, 2, 3)), a.numel() - 1):
-            b.view(-1)[place] = 1 + 2.0**-23
-            pair = Trace(CASE, {"x": a, "y": torch.ones(2)}), Trace(CASE, {"x": b, "y": torch.ones(2)})
-            assert compare(*pair).distances == {"x": 1, "y": 0}, (shape, place)
-            b.view(-1)[place] = 1
+        b.view(-1)[place] += 2.0**-23
+        assert compare(Trace(CASE, {"x": a}), Trace(CASE, {"x": b})).distances == {"x": 1}, place
 
 
 @pytest.mark.parametrize("other", [replace(CASE, seed=1), Twin(steps=2), Case(steps=2)], ids=["seed", "type", "base"])
@@ -225,7 +210,7 @@ def test_files_keep_every_bit(dtype: torch.dtype, data: st.DataObject) -> None:
         assert [each.name for each in Path(folder).iterdir()] == ["trace.safetensors"]
     assert type(loaded.case) is ServerCase
     assert loaded.case == trace.case
-    assert same_bits(loaded, trace)
+    assert bits(loaded) == bits(trace)
 
 
 def test_a_foreign_case_is_loaded_by_its_type(tmp_path: Path) -> None:
@@ -317,3 +302,15 @@ def test_losses_of_more_than_ten_thousand_steps_are_in_order() -> None:
 )
 def test_a_shape_is_refused_beyond_its_limit_and_not_at_it(shape: tuple[int, ...], why: str | None) -> None:
     assert unreadable(torch.empty(shape)) == why
+
+
+@pytest.mark.parametrize(("length", "refused"), [(LONGEST, False), (LONGEST + 1, True)])
+def test_a_name_is_refused_beyond_its_longest_length_and_not_at_it(length: int, refused: bool) -> None:
+    assert bool(misnamed("x" * length)) is refused
+
+
+@pytest.mark.parametrize(("digits", "refused"), [(3, True), (4, False), (18, False), (19, True)])
+def test_the_number_of_a_losss_step_has_4_to_18_digits(digits: int, refused: bool) -> None:
+    name = f"{'7' * digits}/loss/trainer1"
+    assert bool(misnamed(name)) is refused
+    assert step_of(name) == (None if refused else int("7" * digits))

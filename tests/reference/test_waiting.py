@@ -1,4 +1,4 @@
-"""Waiting for participants: results in order, and an end that names whoever fails or is silent."""
+"""Waiting for participants: the failures that end it. tests/properties/test_waiting_machine.py has all else."""
 
 from __future__ import annotations
 
@@ -18,16 +18,6 @@ def futures(*names: str) -> dict[str, Future[Any]]:
     return {name: Future() for name in names}
 
 
-def test_a_participant_that_calls_is_not_silent() -> None:
-    """It is silent for as long as the other one, but its last call was later."""
-    liveness = Liveness("ab", 1.0)
-    calling = threading.Timer(0.5, liveness.heartbeat, ["b"])
-    calling.start()
-    with pytest.raises(ParticipantSilent, match=r"^nothing for 1\.0 s from a$"):
-        liveness.gather(futures("a", "b"))
-    calling.join()
-
-
 def test_a_closed_watch_does_not_fail() -> None:
     liveness = Liveness("a", 0.1)
     liveness.close()
@@ -35,38 +25,31 @@ def test_a_closed_watch_does_not_fail() -> None:
     assert liveness.reason is None
 
 
-class TestGather:
-    def test_gather_tells_of_the_first_failure_and_raises_it(self) -> None:
-        given, liveness = futures("a", "b", "c"), Liveness("abc", 60)
-        given["b"].set_exception(ValueError("no more"))
-        with pytest.raises(ParticipantFailed, match=r"^b failed: no more$") as caught:
-            liveness.gather(given)
-        assert liveness.reason == "b failed: no more"
-        assert isinstance(caught.value.__cause__, ValueError)
+def test_gather_tells_of_the_first_failure_and_raises_it() -> None:
+    given, liveness = futures("a", "b", "c"), Liveness("abc", 60)
+    given["b"].set_exception(ValueError("no more"))
+    with pytest.raises(ParticipantFailed, match=r"^b failed: no more$") as caught:
+        liveness.gather(given)
+    assert liveness.reason == "b failed: no more"
+    assert isinstance(caught.value.__cause__, ValueError)
 
-    def test_gather_stays_until_the_others_have_heard_and_names_all_who_failed(self) -> None:
-        given, liveness = futures("a", "b", "c"), Liveness("abc", 60)
-        given["b"].set_exception(ValueError("no more"))
-        given["c"].set_result(3)
-        liveness.failed.add_done_callback(lambda _: given["a"].set_exception(ValueError("not without b")))
-        with pytest.raises(ParticipantFailed, match=r"^b failed: no more; a failed: not without b$"):
-            liveness.gather(given, stay=60)
 
-    def test_two_failures_at_once_are_both_named(self) -> None:
-        """The second is told between the moment when `gather` sees the first one's call fail and its own telling."""
+def test_gather_does_not_stay_for_silent_participants() -> None:
+    start = time.monotonic()
+    with pytest.raises(ParticipantSilent, match=r"^nothing for 0\.1 s from a$"):
+        Liveness("a", 0.1).gather(futures("a"), stay=4)
+    assert time.monotonic() - start < 2
 
-        class Late(Liveness):
-            def fail(self, reason: str) -> None:
-                super().fail("b is gone")
-                super().fail(reason)
 
-        given = futures("a", "b")
-        given["a"].set_exception(ValueError("no more"))
-        with pytest.raises(ParticipantFailed, match=r"^b is gone; a failed: no more$"):
-            Late("ab", 60).gather(given)
+def test_two_failures_at_once_are_both_named() -> None:
+    """The second is told between the moment when `gather` sees the first one's call fail and its own telling."""
 
-    def test_gather_does_not_stay_for_silent_participants(self) -> None:
-        start = time.monotonic()
-        with pytest.raises(ParticipantSilent, match=r"^nothing for 0\.1 s from a$"):
-            Liveness("a", 0.1).gather(futures("a"), stay=4)
-        assert time.monotonic() - start < 2
+    class Late(Liveness):
+        def fail(self, reason: str) -> None:
+            super().fail("b is gone")
+            super().fail(reason)
+
+    given = futures("a", "b")
+    given["a"].set_exception(ValueError("no more"))
+    with pytest.raises(ParticipantFailed, match=r"^b is gone; a failed: no more$"):
+        Late("ab", 60).gather(given)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 import torch
 
 from reference.parameter_server import Case
 from reference.trace.recorder import Recorder
 from reference.trace.trace import Trace, TraceError
-from reference.training.training_case import TrainingCase
 from reference.training.worker_order import (
     PULL,
     PUSH,
@@ -58,13 +55,8 @@ def test_an_order_that_cannot_be_replayed_is_refused(events: torch.Tensor | None
     assert str(caught.value) == f"order/events: {message}"
 
 
-@dataclass(frozen=True)
-class Sample(TrainingCase):
-    """A case without fields of its own."""
-
-
 def test_the_order_of_each_round_comes_out_of_the_trace() -> None:
-    recorder = Recorder(Sample(), {})
+    recorder = Recorder(Case(), {})
     orders = [[2, 0, 1], [1, 2, 0]]
     for round_, order in enumerate(orders):
         record_arrivals(recorder, round_, order)
@@ -81,6 +73,6 @@ def test_no_trace_no_order() -> None:
 
 @pytest.mark.parametrize("found", [[0, 1], [0, 1, 1], [1, 2, 3], [[0, 1, 2]], [0.0, 1.0, 2.0], None])
 def test_an_order_that_is_not_each_trainer_once_is_refused(found: list[int] | None) -> None:
-    trace = Trace(Sample(), {} if found is None else {"0007/arrivals": torch.tensor(found)})
+    trace = Trace(Case(), {} if found is None else {"0007/arrivals": torch.tensor(found)})
     with pytest.raises(TraceError, match=r"^0007/arrivals: wanted each of 0 to 2 once, got "):
         recorded_arrivals(trace, 7, 3)

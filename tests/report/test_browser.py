@@ -12,7 +12,7 @@ from faults.judge.rules import judge
 from faults.ledger import record
 from faults.report.page import page
 from faults.report.sweep_page import write_sweep_page
-from tests.judge.by_hand import event, script
+from tests.judge.by_hand import calls, event, script
 from tests.support.browser import Browser, browser
 from tests.support.stored_runs import stored_run
 
@@ -115,15 +115,7 @@ def test_a_plan_can_be_copied(wide: Browser, tmp_path: Path) -> None:
 
 def test_ten_thousand_calls_are_drawn_at_once(wide: Browser, tmp_path: Path) -> None:
     """The whole view has those that matter and the longest; the others come as it is enlarged."""
-    calls = [
-        each
-        for nth in range(10_000)
-        for each in (
-            event("a", "invoke", nth / 1000, site="shop:Till.pay", nth=nth + 1, to="b"),
-            event("a", "ok", (nth + 0.5) / 1000, site="shop:Till.pay", nth=nth + 1, to="b"),
-        )
-    ]
-    run = script("seed=0", *calls, event("a", "invoke", 4.5, site="shop:lost", nth=1, to="b"))
+    run = script("seed=0", *calls(10_000), event("a", "invoke", 4.5, site="shop:lost", nth=1, to="b"))
     path = tmp_path / "page.html"
     path.write_text(page(Facts(run), judge(run), tmp_path), encoding="utf-8")
     wide.open(path)

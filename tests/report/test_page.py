@@ -11,13 +11,13 @@ import pytest
 from faults.judge.drawing import MOST, shortened
 from faults.judge.facts import Facts
 from faults.judge.rules import judge
-from faults.ledger import Event, Timeline, record
+from faults.ledger import Timeline, record
 from faults.ledger.record import Run
 from faults.plan import Plan
 from faults.report.page import page
 from tests.golden import store
 from tests.golden.rows import rows
-from tests.judge.by_hand import CRASH, crashed, event, raised, script
+from tests.judge.by_hand import CRASH, calls, crashed, event, raised, script
 
 VOID = {"meta", "br", "input"}
 
@@ -91,20 +91,11 @@ def test_what_a_program_writes_is_text(tmp_path: Path) -> None:
     assert "alert(1)" in "".join(read.texts)
 
 
-def calls(count: int) -> list[Event]:
-    return [
-        each
-        for nth in range(count)
-        for each in (
-            event("a", "invoke", nth / 1000, site=f"shop:Till.{'pay' * 12}", nth=nth + 1, to="b"),
-            event("a", "ok", (nth + 0.5) / 1000, site=f"shop:Till.{'pay' * 12}", nth=nth + 1, to="b"),
-        )
-    ]
-
-
 @pytest.mark.parametrize("count", [50, 500, 4999, 20_000])
 def test_a_page_has_a_limit_and_says_what_it_leaves_out(tmp_path: Path, count: int) -> None:
-    run = script("seed=0", *calls(count), event("a", "invoke", 8.9, site="shop:lost", nth=1, to="b"))
+    run = script(
+        "seed=0", *calls(count, f"shop:Till.{'pay' * 12}"), event("a", "invoke", 8.9, site="shop:lost", nth=1, to="b")
+    )
     text = page(Facts(run), judge(run), tmp_path)
     found = drawn(Read(text))
     assert len(found["calls"]) == min(MOST, count + 1)

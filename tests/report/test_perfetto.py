@@ -16,7 +16,7 @@ import pytest
 from faults.cli.main import main
 from faults.judge.facts import Facts
 from faults.ledger import record
-from tests.judge.by_hand import PAY, event, script
+from tests.judge.by_hand import PAY, calls, event, script
 from tests.support.browser import BROWSER, browser
 from tests.support.required import require
 from tests.support.stored_runs import stored_run
@@ -92,13 +92,8 @@ def test_a_flow_leads_from_a_call_to_its_execution(perfetto: Any, tmp_path: Path
 
 
 def test_nothing_is_left_out_of_a_long_run(perfetto: Any, tmp_path: Path) -> None:
-    calls = [
-        event("a", name, nth + more, site="m:f", nth=nth + 1, to="b")
-        for nth in range(6000)
-        for name, more in (("invoke", 0.0), ("ok", 0.5))
-    ]
-    trace = decoded(perfetto, Facts(script("seed=0", *calls)), tmp_path)
-    assert sum(packet.track_event.name.startswith("f#") for packet in events(trace)) == 6000
+    trace = decoded(perfetto, Facts(script("seed=0", *calls(6000))), tmp_path)
+    assert sum(packet.track_event.name.startswith("pay#") for packet in events(trace)) == 6000
 
 
 def test_without_the_package_one_line_names_it(

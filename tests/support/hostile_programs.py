@@ -18,12 +18,12 @@ def answer(header, body=bytes(16), length=None):
 
 @dataclass(frozen=True)
 class Hostile:
-    """A program, the verdict that it must get, and words of its reason."""
+    """A program, words of the reason that it must get, and the verdict."""
 
     name: str
     program: str
-    verdict: str
     told: str
+    verdict: str = "malformed"
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -31,61 +31,38 @@ class Hostile:
         return "-c", _BEGIN + self.program
 
 
+_OVERLAPPING = "{'a': entry, 'b': {**entry, 'data_offsets': [8, 24]}}"
+_TRACE = "(out / 'trace.safetensors')"
+_RESULT = "(out / 'result.json')"
+
 HOSTILE = (
-    Hostile("nothing written", "", "malformed", "there is no trace.safetensors"),
-    Hostile("an empty file", "(out / 'trace.safetensors').touch()", "malformed", "0 bytes, wanted a safetensors file"),
-    Hostile(
-        "cut in the header", "answer({'a': entry}, b'', 1000)", "malformed", "a header of 1000 bytes, wanted at most"
-    ),
-    Hostile("a header of a gigabyte", "answer({}, b'', 2**30)", "malformed", f"a header of {2**30} bytes"),
-    Hostile("cut in the tensors", "answer({'a': entry}, bytes(8))", "malformed", "within 8 bytes"),
-    Hostile(
-        "overlapping tensors",
-        "answer({'a': entry, 'b': {**entry, 'data_offsets': [8, 24]}}, bytes(24))",
-        "malformed",
-        "overlap",
-    ),
-    Hostile("a name that leads out", "answer({'../a': entry})", "malformed", "no empty part, '.' or '..'"),
-    Hostile(
-        "a name twice",
-        "(out / 'trace.safetensors').write_bytes(struct.pack('<Q', 14) + b'{\"a\":1, \"a\":2}')",
-        "malformed",
-        "given twice",
-    ),
-    Hostile("a pipe", "os.mkfifo(out / 'trace.safetensors')", "malformed", "not a plain file"),
+    Hostile("nothing written", "", "there is no trace.safetensors"),
+    Hostile("an empty file", f"{_TRACE}.touch()", "0 bytes, wanted a safetensors file"),
+    Hostile("cut in the header", "answer({'a': entry}, b'', 1000)", "a header of 1000 bytes, wanted at most"),
+    Hostile("a header of a gigabyte", "answer({}, b'', 2**30)", f"a header of {2**30} bytes"),
+    Hostile("cut in the tensors", "answer({'a': entry}, bytes(8))", "within 8 bytes"),
+    Hostile("overlapping tensors", f"answer({_OVERLAPPING}, bytes(24))", "overlap"),
+    Hostile("a name that leads out", "answer({'../a': entry})", "no empty part, '.' or '..'"),
+    Hostile("a name twice", _TRACE + ".write_bytes(struct.pack('<Q', 14) + b'{\"a\":1, \"a\":2}')", "given twice"),
+    Hostile("a pipe", "os.mkfifo(out / 'trace.safetensors')", "not a plain file"),
     Hostile(
         "the input",
-        "(out / 'trace.safetensors').write_bytes((given / 'input.safetensors').read_bytes())",
-        "malformed",
+        f"{_TRACE}.write_bytes((given / 'input.safetensors').read_bytes())",
         "yours has, and the reference does not,",
     ),
-    Hostile("its folder removed", "out.rmdir()", "malformed", "there is no trace.safetensors"),
+    Hostile("its folder removed", "out.rmdir()", "there is no trace.safetensors"),
+    Hostile("another case's answer", _RESULT + """.write_text('{"id": "rnn-001"}')""", "answers case 'rnn-001'"),
+    Hostile("a result that is no JSON", _RESULT + ".write_text('{')", "must be a JSON object"),
     Hostile(
-        "another case's answer",
-        "(out / 'result.json').write_text('{\"id\": \"rnn-001\"}')",
-        "malformed",
-        "answers case 'rnn-001'",
-    ),
-    Hostile("a result that is no JSON", "(out / 'result.json').write_text('{')", "malformed", "must be a JSON object"),
-    Hostile(
-        "a skip without a reason",
-        "(out / 'result.json').write_text('{\"status\": \"skipped\"}')",
-        "malformed",
-        "skipped without a reason",
+        "a skip without a reason", _RESULT + """.write_text('{"status": "skipped"}')""", "skipped without a reason"
     ),
     Hostile(
         "a gigabyte of tensors",
         "answer({'a': entry}); os.truncate(out / 'trace.safetensors', 2**30)",
-        "malformed",
         "it has more than",
     ),
-    Hostile(
-        "a gigabyte of output",
-        "for _ in range(2**10): print('x' * 2**20)",
-        "malformed",
-        "there is no trace.safetensors",
-    ),
-    Hostile("a hang", "time.sleep(3600)", "timed out", "and was ended"),
-    Hostile("a crash", "os.kill(os.getpid(), 11)", "errored", "signal 11"),
-    Hostile("an error", "raise ValueError('no such layer\\n')", "errored", "exit status 1: ValueError: no such layer"),
+    Hostile("a gigabyte of output", "for _ in range(2**10): print('x' * 2**20)", "there is no trace.safetensors"),
+    Hostile("a hang", "time.sleep(3600)", "and was ended", "timed out"),
+    Hostile("a crash", "os.kill(os.getpid(), 11)", "signal 11", "errored"),
+    Hostile("an error", "raise ValueError('no such layer\\n')", "exit status 1: ValueError: no such layer", "errored"),
 )

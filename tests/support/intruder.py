@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
 from contextlib import suppress
 from datetime import timedelta
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 import torch.distributed.rpc as rpc
 from torch._C import _distributed_autograd as dist_autograd
@@ -17,17 +15,11 @@ from torch._C._distributed_c10d import HashStore, PrefixStore
 from torch._C._distributed_rpc import TensorPipeAgent
 from torch.distributed.rpc import api
 
-_LISTENS = "0A"
+from tests.support.roles_plain import listening
 
 
 def ports_of(pid: int, seen_by: int | str = "self") -> list[int]:
-    """Return the TCP ports on which a process listens, as far as the network of ``seen_by`` shows them."""
-    inodes = set()
-    for entry in Path(f"/proc/{pid}/fd").iterdir():
-        with suppress(OSError):  # closed meanwhile
-            inodes |= set(re.findall(r"^socket:\[(\d+)\]$", str(entry.readlink())))
-    rows = [line.split() for line in Path(f"/proc/{seen_by}/net/tcp").read_text().splitlines()[1:]]
-    return [int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == _LISTENS and row[9] in inodes]
+    return [port for _, port in listening(pid, seen_by)]
 
 
 def reaches(port: int) -> bool:

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial, wraps
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import torch.distributed.rpc as rpc
 from torch._C._distributed_rpc import _get_current_rpc_agent, _is_current_rpc_agent_set
@@ -21,7 +22,7 @@ from reference.world.bounded_shutdown import READY, ShutdownBarrier, TimeLimit, 
 from reference.world.rpc_agent import LOCAL_OPTIONS, start_agent
 from tests.support import roles_shutdown as plays
 from tests.support.answers import Answer, answer
-from tests.support.roles_plain import kill_oneself
+from tests.support.roles_plain import await_true, kill_oneself
 
 _gate = threading.Event()
 _fail = bounded_shutdown.fail
@@ -51,7 +52,7 @@ def end_twice_at_once(peer: str) -> tuple[Answer, Answer]:
     """Shut down in a thread and, when it has begun, here as well: what the thread saw, and this role's own."""
     with ThreadPoolExecutor() as pool:
         first = pool.submit(end)
-        _await(is_in_its_shutdown, "no shutdown has begun here")
+        await_true(is_in_its_shutdown, otherwise="no shutdown has begun here")
         refused = end()
         rpc.rpc_sync(peer, go_on)
         return first.result(), refused
@@ -95,16 +96,13 @@ def end_while_the_given_up_wait(given_up: str, other: str, timeout: float) -> An
             return original(names, *rest)
         original([name for name in names if name != given_up], *rest)
         if other in names:
-            _await(lambda: rpc_fails(other), f"{other} has not left")
+            await_true(lambda: rpc_fails(other), otherwise=f"{other} has not left")
             answer(lambda: rpc.rpc_sync(given_up, knows_of_a_loss))  # it may have left by then
             original([given_up], *rest)
         return {}
 
-    bounded_shutdown.call_all = call_all  # type: ignore[assignment]
-    try:
+    with patch.object(bounded_shutdown, "call_all", call_all):
         return end(timeout)
-    finally:
-        bounded_shutdown.call_all = original
 
 
 def knows_of_a_loss() -> bool:
@@ -130,7 +128,7 @@ def end_when_seen_to_leave_last(peer: str) -> Answer:
     asked, count, where = threading.Event(), bounded_shutdown._count, bounded_shutdown.state
 
     def add(store: Any, key: str, amount: int) -> int:
-        _await(lambda: rpc_fails(peer), f"{peer} has not left")
+        await_true(lambda: rpc_fails(peer), otherwise=f"{peer} has not left")
         asked.clear()
         assert asked.wait(10)
         return int(store.add(key, amount))
@@ -150,12 +148,6 @@ def end_when_seen_to_leave_last(peer: str) -> Answer:
 
 def is_in_its_shutdown() -> bool:
     return state()[0] != ""
-
-
-def _await(condition: Any, otherwise: str) -> None:
-    due = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < due, otherwise
 
 
 def die_before_the_open_calls_have_ended() -> None:
@@ -180,7 +172,7 @@ def die_in_the_last_count() -> None:
     """Die when all others are in torch's count of open calls, or are about to enter it, and no call watches them."""
 
     def die(limit: TimeLimit) -> None:
-        _await(lambda: rpc.rpc_sync(here().names[0], watches_nobody), "the first role watches this one")
+        await_true(lambda: rpc.rpc_sync(here().names[0], watches_nobody), otherwise="the first role watches this one")
         kill_oneself()
 
     bounded_shutdown.count_together = die
@@ -237,11 +229,8 @@ def end_and_open_gate_later() -> Answer:
         threading.Timer(0.3, plays.open_gate).start()
         original(limit)
 
-    bounded_shutdown.release_rrefs = release
-    try:
+    with patch.object(bounded_shutdown, "release_rrefs", release):
         return end()
-    finally:
-        bounded_shutdown.release_rrefs = original
 
 
 def open_calls_while_watching(peer: str) -> tuple[int, int]:

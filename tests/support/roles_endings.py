@@ -6,7 +6,6 @@ import signal
 import sys
 import threading
 from functools import partial
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -64,12 +63,3 @@ def till() -> list[str]:
 def subject(handler: str = "") -> Subject:
     roles: dict[str, Any] = {"shop": partial(shop, handler), "till": till}
     return Subject("shop", roles, timeout=3.0, judge=lambda outcomes: None)
-
-
-def crashed(plan: str, folder: Path, handler: str = "") -> tuple[str, str, list[str]]:
-    """Run the shop under the plan. Return the verdict, how the shop ended, and the lines of the checks."""
-    from faults.plan import Plan
-    from faults.run.runs import run
-
-    found, judgement = run(subject(handler), Plan.parse(plan), folder, deadline=60)
-    return judgement.verdict, found.ends["shop"].text, [*map(str, judgement.checks), str(found.timeline)]

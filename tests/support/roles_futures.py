@@ -212,19 +212,9 @@ def a_fan_in() -> Future[Any]:
 
 
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
-def a_fan_in_of_values() -> Future[Any]:
-    future = completed(1)
-    return collect_all([future, future]).then(lambda done: [each.value() for each in done.value()])
-
-
-@rpc.functions.async_execution  # type: ignore[untyped-decorator]
-def forwards(to: str, text: str = "") -> Future[Any]:
-    """Answers with the future of a further call: of a sum, or of an error."""
-    return _asked(to, refuse, text) if text else _asked(to, add, 1, 2)
-
-
-def returns_a_future() -> Future[Any]:
-    return Future()
+def forwards(to: str, text: str) -> Future[Any]:
+    """Answers with the future of a further call, which fails."""
+    return _asked(to, refuse, text)
 
 
 _kept: list[Any] = []

@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -30,11 +29,8 @@ def _hold_the_lock(place: Path) -> None:
 
 
 def _die_when_it_is_held(place: Path) -> None:
-    due = time.monotonic() + 30
-    while not (place / "held").exists():
-        assert time.monotonic() < due
-        time.sleep(0.01)
-    os.kill(os.getpid(), signal.SIGKILL)
+    roles_plain.await_true((place / "held").exists, 30)
+    roles_plain.kill_oneself()
 
 
 def a_is_stuck(place: Path, role: str) -> None:
@@ -91,8 +87,6 @@ def wait_for_ever(place: Path | None = None) -> None:
 def fail(place: Path, *others: Path) -> None:
     """Fail once the process whose id is in this file is stopped, and the other files are there. If a role heard of the
     loss before, it would not stop or play."""
-    due = time.monotonic() + 30
-    while not (all(each.exists() for each in (place, *others)) and is_stopped(int(place.read_text()))):
-        assert time.monotonic() < due
-        time.sleep(0.01)
+    files = (place, *others)
+    roles_plain.await_true(lambda: all(each.exists() for each in files) and is_stopped(int(place.read_text())), 30)
     raise roles_plain.Unlucky("today")

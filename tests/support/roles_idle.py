@@ -3,6 +3,7 @@ it."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -27,3 +28,10 @@ def prepare(role: str, then: Callable[[str], object] | None = None) -> None:
 def activate(folder: str, role: str) -> None:
     """Put a plan to work in this process."""
     hook.activate(folder, role)
+
+
+def forget_to_divide(role: str) -> None:
+    """A bug: the batch server takes the sum for the mean."""
+    batch: Any = importlib.import_module("reference.batch_parameter_server")
+    right = batch.average
+    batch.average = lambda model, count, buffers: right(model, 1, buffers)

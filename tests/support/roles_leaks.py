@@ -85,8 +85,7 @@ def release() -> None:
         node.unlink()
 
 
-def report() -> leaks.Report:
-    return leaks.report()
+report = leaks.report
 
 
 def report_beside_a_variable(peer: str) -> leaks.Report:

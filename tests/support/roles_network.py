@@ -18,6 +18,7 @@ from faults.inject.network import network
 from faults.ledger import Ledger
 from faults.plan import Plan
 from tests.support.answers import Answer, answer
+from tests.support.roles_plain import await_true
 
 _announcers: list[Announcer] = []
 _undo: list[Callable[[], object]] = []
@@ -113,10 +114,7 @@ def end_of_stay() -> Answer:
 
 def await_line(path: Path, text: str) -> None:
     """Wait until a file that others append to has this text, at most 20 s."""
-    due = time.monotonic() + 20
-    while text not in path.read_text():
-        assert time.monotonic() < due, f"no {text} in {path}"
-        time.sleep(0.005)
+    await_true(lambda: text in path.read_text(), 20, f"no {text} in {path}")
 
 
 def networks_of_threads() -> dict[str, set[str]]:

@@ -9,9 +9,10 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -48,6 +49,14 @@ def next_one() -> str:
     info = rpc.get_worker_info()
     everybody = sorted(_get_current_rpc_agent().get_worker_infos(), key=lambda each: each.id)
     return name_of(everybody[(info.id + 1) % len(everybody)].name)
+
+
+def await_true(condition: Callable[[], object], seconds: float = 10.0, otherwise: object = "") -> None:
+    """Ask again and again until it is true; fail if it is not within so many seconds."""
+    due = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < due, otherwise
+        time.sleep(0.001)
 
 
 def add(a: int, b: int) -> int:
@@ -97,10 +106,6 @@ def fail_by_itself() -> None:
 def held() -> int:
     """How many objects the work of this role still holds."""
     return len(Holding.every)
-
-
-def leave_0() -> None:
-    os._exit(0)
 
 
 def be_deaf() -> None:
@@ -182,8 +187,7 @@ def stop_in_mid_send() -> bytes:
     return bytes(2_000_000)
 
 
-def unsendable() -> Any:
-    return threading.Lock()
+unsendable = threading.Lock
 
 
 def wait_for_ever() -> None:
@@ -272,21 +276,23 @@ def threads() -> tuple[int, list[str | None]]:
     return torch.get_num_threads(), [os.environ.get(name) for name in names]
 
 
-def listening_addresses() -> list[str]:
-    """Return the addresses on which this process listens, from the kernel's own table."""
+def listening(pid: int | str = "self", seen_by: int | str = "self") -> Iterator[tuple[str, int]]:
+    """Yield the addresses and ports on which a process listens, as the kernel tells the network of ``seen_by``."""
     links = set()
-    for descriptor in Path("/proc/self/fd").iterdir():
-        with suppress(OSError):  # the listing's own
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):  # the listing's own, or closed meanwhile
             links.add(str(descriptor.readlink()))
-    addresses = []
     for table, family, width in (("tcp", socket.AF_INET, 4), ("tcp6", socket.AF_INET6, 16)):
-        for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]:
+        for line in Path(f"/proc/{seen_by}/net/{table}").read_text().splitlines()[1:]:
             fields = line.split()
             if fields[3] == "0A" and f"socket:[{fields[9]}]" in links:
-                packed = bytes.fromhex(fields[1].split(":")[0])
-                words = [packed[at : at + 4][::-1] for at in range(0, width, 4)]
-                addresses.append(socket.inet_ntop(family, b"".join(words)))
-    return addresses
+                address, port = fields[1].split(":")
+                words = [bytes.fromhex(address)[at : at + 4][::-1] for at in range(0, width, 4)]
+                yield socket.inet_ntop(family, b"".join(words)), int(port, 16)
+
+
+def listening_addresses() -> list[str]:
+    return [address for address, _ in listening()]
 
 
 class Unopened:

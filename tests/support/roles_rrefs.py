@@ -227,8 +227,7 @@ def create_chain(first: str, second: str) -> None:
     rpc.rpc_sync(first, tie, (one, two))
 
 
-def collect() -> int:
-    return gc.collect()
+collect = gc.collect
 
 
 def use_after_shutdown(owner: str) -> dict[str, Answer]:
@@ -260,11 +259,6 @@ def fail_by_proxy(owner: str, api: str) -> Answer:
         return value
 
     return answer(use)
-
-
-def pass_on_and_drop(key: str, to: str) -> None:
-    rpc.rpc_sync(to, hold, (key, _held[key]), timeout=10)
-    del _held[key]
 
 
 def await_held(key: str) -> float:

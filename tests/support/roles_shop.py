@@ -26,6 +26,8 @@ from faults.inject.call.order_gate import OrderGate
 from faults.ledger import read
 from reference.trace.progress import log_step
 from tests.support.answers import Answer, answer
+from tests.support.roles_futures import completed, failing
+from tests.support.roles_plain import await_true
 
 HERE = f"{__name__}:"
 
@@ -68,14 +70,14 @@ def await_ends() -> None:
     """Wait until the end of every call of this role is recorded, which comes a moment after its caller's answer."""
     callee = delivery.CalleeState.open
     assert callee is not None
-    due = time.monotonic() + 10
-    while True:
-        lines = filter(None, callee.ledger.path.read_text().splitlines())  # a guardian begins a new one in any case
+    path = callee.ledger.path
+
+    def all_ended() -> bool:
+        lines = filter(None, path.read_text().splitlines())  # a guardian begins a new one in any case
         events = Counter(json.loads(line)["event"] for line in lines)
-        if events["invoke"] == events["ok"] + events["fail"] + events["info"]:
-            return
-        assert time.monotonic() < due, events
-        threading.Event().wait(0.002)
+        return events["invoke"] == events["ok"] + events["fail"] + events["info"]
+
+    await_true(all_ended)
 
 
 def ends_when_settled(folder: str, to: str) -> list[str]:
@@ -127,9 +129,7 @@ def function(x: Any) -> Any:
 def _later(name: str, x: Any) -> Future[Any]:
     """Answer through a thread of its own, like an answer that several calls wait for."""
     count_run(name)
-    future: Future[Any] = Future()
-    future.set_result(x)
-    return future.then(lambda done: done.value() * done.value() + done.value())
+    return completed(x).then(lambda done: done.value() * done.value() + done.value())
 
 
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
@@ -269,12 +269,7 @@ def refuse(kind: str) -> None:
 
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def refuse_later() -> Future[Any]:
-    def fail(_: object) -> None:
-        raise ValueError("no sale")
-
-    future: Future[Any] = Future()
-    future.set_result(None)
-    return future.then(fail)
+    return completed(None).then(failing(ValueError("no sale")))
 
 
 def arrive(name: str) -> str:
@@ -285,9 +280,7 @@ def arrive(name: str) -> str:
 
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def arrive_later(name: str) -> Future[str]:
-    future: Future[str] = Future()
-    future.set_result(arrive(name))
-    return future
+    return completed(arrive(name))
 
 
 ARRIVALS: Mapping[str, Callable[..., Any]] = {each.__name__: each for each in (arrive, arrive_later)}
@@ -351,14 +344,6 @@ def with_own_pickler(to: str) -> list[Answer]:
     with rpc.api._use_rpc_pickler(_Pickler()):  # type: ignore[no-untyped-call]
         second = one()
     return [first, second, one(), one()]
-
-
-def call_and_wait() -> None:
-    answer(lambda: call("rpc_sync", "b", 1, 1.0))
-
-
-def call_and_leave() -> None:
-    rpc.rpc_async("b", function, args=(1,), timeout=1.0)
 
 
 def call_briefly() -> None:

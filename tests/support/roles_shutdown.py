@@ -8,9 +8,9 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,7 +22,7 @@ from reference.trace.progress import log_step
 from reference.world.rpc_agent import LOCAL_OPTIONS, start_agent
 from tests.support import roles_rrefs
 from tests.support.answers import Answer, answer
-from tests.support.roles_plain import Unlucky, kill_oneself
+from tests.support.roles_plain import Unlucky, await_true, kill_oneself
 
 _gate = threading.Event()
 _entered = threading.Semaphore(0)
@@ -46,9 +46,7 @@ def await_followers(*names: str) -> None:
 
 def _await_each(names: tuple[str, ...], is_there: Callable[[str], bool]) -> None:
     for name in names:
-        due = time.monotonic() + 10
-        while not is_there(name):
-            assert time.monotonic() < due, f"{name} is not in a shutdown"
+        await_true(partial(is_there, name), otherwise=f"{name} is not in a shutdown")
 
 
 def _reported() -> set[str]:

@@ -1,21 +1,35 @@
-"""Commands of ``python -m faults`` on a test's own subject, in place of a tutorial."""
+"""Commands of ``python -m faults`` on a test's own subject, in place of a tutorial, and the reports that they write."""
 
 from __future__ import annotations
 
+import json
 from argparse import Namespace
+from pathlib import Path
 from typing import Any
+
+import jsonschema
 
 from faults.cli.shrink_command import shrink_target
 from faults.cli.sweep_command import sweep_target
 from faults.cli.tutorial_target import TutorialTarget
 from faults.plan import Plan
 from faults.run.runs import Subject
+from tests.support.suite_runs import ROOT
+
+SCHEMA = json.loads((ROOT / "docs/faults/report.schema.json").read_text())
 
 
 def options(**given: Any) -> Namespace:
     """Return the options of a command: these, and the others as the command line leaves them."""
     names = ["dir", "sites", "kinds", "budget", "part", "json", "junit", "html"]
     return Namespace(**{**dict.fromkeys(names), "pairs": False, "jobs": 1, **given})
+
+
+def read_report(path: str | Path) -> Any:
+    """Return what a command has written for `--json`, which has to be as the manual's schema says."""
+    report = json.loads(Path(path).read_text())
+    jsonschema.validate(report, SCHEMA)
+    return report
 
 
 def sweep_of(subject: Subject, options: Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Run commands in stages, several of a stage at once, keep their output, and tell in one table how each ended."""
+"""Run commands in stages, several of a stage at once, keep their output, and tell how each ended."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from reference.system import interrupts
 
@@ -33,10 +29,6 @@ class Job:
     name: str
     command: str
     limit: float = 3600.0
-
-    @property
-    def words(self) -> list[str]:
-        return [sys.executable if word == "python" else word for word in shlex.split(self.command)]
 
 
 # The first job of a stage prints as it runs. The others run at once with it, with lower priority, so that they take the
@@ -61,6 +53,7 @@ def run(stages: Sequence[Stage], folder: Path, *, go_on: bool, known: Mapping[st
     """
     ends = dict(known)
     folder.mkdir(parents=True, exist_ok=True)
+    _remember(folder, ends)
     for stage in stages:
         if todo := [job for job in stage if job.name not in ends]:
             with closing(_at_once(todo, folder)) as ended:
@@ -73,14 +66,20 @@ def run(stages: Sequence[Stage], folder: Path, *, go_on: bool, known: Mapping[st
 
 
 def _at_once(jobs: Sequence[Job], folder: Path) -> Generator[tuple[str, End], None, None]:
-    logs = [folder / f"{job.name}.log" for job in jobs]
-    with _all_started(jobs, logs) as started:
-        begun = time.monotonic()
+    logs = {job: folder / f"{job.name}.log" for job in jobs}
+    started: dict[Job, subprocess.Popen[bytes]] = {}
+    try:
+        for job in jobs:
+            words = [sys.executable if word == "python" else word for word in shlex.split(job.command)]
+            begin = partial(_begin, NICER if started else 0)
+            with logs[job].open("wb") as output, interrupts.held():
+                started[job] = subprocess.Popen(
+                    words, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, preexec_fn=begin
+                )
         print(f"--- {', '.join(job.name for job in jobs)}", flush=True)
-        waiting = dict(zip(jobs, started, strict=True))
-        shown = 0
+        begun, waiting, shown = time.monotonic(), dict(started), dict.fromkeys(jobs, 0)
         while waiting:
-            shown = _show(logs[0], shown)
+            shown[jobs[0]] = _show(logs[jobs[0]], shown[jobs[0]])
             for job, process in list(waiting.items()):
                 seconds = time.monotonic() - begun
                 if process.poll() is None and seconds < job.limit:
@@ -88,30 +87,12 @@ def _at_once(jobs: Sequence[Job], folder: Path) -> Generator[tuple[str, End], No
                 del waiting[job]
                 status = process.poll()
                 _end([process])
-                log = logs[jobs.index(job)]
-                shown = _show(log, shown if job is jobs[0] else 0)
-                yield job.name, End(status, seconds, _last_line(log))
+                shown[job] = _show(logs[job], shown[job])
+                yield job.name, End(status, seconds, _last_line(logs[job]))
             with suppress(subprocess.TimeoutExpired):
-                next(iter(waiting.values()), started[0]).wait(0.2)
-
-
-@contextmanager
-def _all_started(jobs: Sequence[Job], logs: Sequence[Path]) -> Iterator[list[subprocess.Popen[bytes]]]:
-    started: list[subprocess.Popen[bytes]] = []
-    try:
-        for number, (job, log) in enumerate(zip(jobs, logs, strict=True)):
-            with log.open("wb") as output, interrupts.held():
-                process = subprocess.Popen(
-                    job.words,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    preexec_fn=partial(_begin, NICER if number else 0),
-                )
-                started.append(process)
-        yield started
+                next(iter(waiting.values()), started[jobs[0]]).wait(0.2)
     finally:
-        _end(started)
+        _end(list(started.values()))
 
 
 def _begin(nicer: int) -> None:
@@ -164,18 +145,14 @@ def ended_well(folder: Path) -> dict[str, End]:
 
 
 def report(title: str, stages: Sequence[Stage], ends: Mapping[str, End]) -> bool:
-    """Print the table; return whether every job ended well."""
-    table = Table(title=title)
-    for column in ("", "status", "seconds", "it said last"):
-        table.add_column(column, justify="right" if column == "seconds" else "left", overflow="fold")
+    """Print how each job ended; return whether every one ended well."""
+    print(title)
     jobs = [job for stage in stages for job in stage]
     for job in jobs:
-        end = ends.get(job.name)
-        if end is None:
-            table.add_row(job.name, "not run", "", "")
-            continue
-        failed = f"over {job.limit:.0f} s" if end.status is None else f"exit {end.status}"
-        last = Text(end.last_line[:200])  # names of tests have brackets, which are no markup
-        table.add_row(job.name, "ok" if end.status == 0 else failed, f"{end.seconds:.0f}", last)
-    Console(width=None if sys.stdout.isatty() else 140).print(table)
+        if end := ends.get(job.name):
+            failed = f"over {job.limit:.0f} s" if end.status is None else f"exit {end.status}"
+            how = "ok" if end.status == 0 else failed
+            print(f"{job.name:<16}{how:<12}{end.seconds:>6.0f} s  {end.last_line[:200]}")
+        else:
+            print(f"{job.name:<16}not run")
     return all(job.name in ends and ends[job.name].status == 0 for job in jobs)

@@ -85,12 +85,6 @@ class TestAnswers:
         assert got.text.splitlines()[0] == text
         assert got.seconds < 5
 
-    def test_a_fan_in_answers_through_then(self, world: World) -> None:
-        assert world.call("a", plays.call, plays.a_fan_in_of_values, "b").short == ([1, 1], "list")
-
-    def test_the_future_of_a_further_call_is_an_answer(self, world: World) -> None:
-        assert world.call("a", plays.call, plays.forwards, "b", "a").short == (3, "int")
-
 
 @pytest.mark.parametrize("keep", [True, False], ids=["kept", "dropped"])
 class TestNeverCompleted:
@@ -100,10 +94,7 @@ class TestNeverCompleted:
         self, world: World, keep: bool
     ) -> None:
         got, beside = world.call("a", plays.unanswered_beside_others, keep, "b", 1.0)
-        assert got.short == (
-            TIMED_OUT.format(1000),
-            "RuntimeError",
-        )
+        assert got.short == (TIMED_OUT.format(1000), "RuntimeError")
         assert 0.9 <= got.seconds < 4
         assert [each.short for each in beside] == [(1, "int"), (2, "int"), (3, "int")]
 

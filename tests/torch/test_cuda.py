@@ -18,11 +18,7 @@ from tests.support.processes import left_after
 
 pytestmark = needs_gpu
 
-MAPS: Mapping[str, Mapping[str, Any]] = {
-    "none": {},
-    "to b": {"device_maps": {"b": {0: 0}}},
-    "both": MAPPED,
-}
+MAPS: Mapping[str, Mapping[str, Any]] = {"none": {}, "to b": {"device_maps": {"b": {0: 0}}}, "both": MAPPED}
 REFUSED = "TensorPipe RPC backend only supports CPU tensors by default, please move your tensors to CPU"
 REQUEST, RESPONSE = (f"{way} device mapping is not available for destination" for way in ("Request", "Response"))
 

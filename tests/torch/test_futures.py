@@ -33,28 +33,7 @@ def world() -> Iterator[World]:
         yield world
 
 
-def failed(error: Exception) -> Future[Any]:
-    future: Future[Any] = Future()
-    future.set_exception(error)
-    return future
-
-
 class TestCompletion:
-    def test_a_second_result_is_refused_and_the_first_stays(self) -> None:
-        future = completed(1)
-        assert answer(lambda: future.set_result(2)).short == TWICE
-        assert future.done()
-        assert future.wait() == 1
-        assert future.value() == 1
-
-    @pytest.mark.parametrize("second", ["result", "exception"])
-    def test_after_an_exception_a_second_completion_is_refused_and_the_exception_stays(self, second: str) -> None:
-        """The control of the next test: this order is safe."""
-        future = failed(ValueError("first"))
-        again = {"result": lambda: future.set_result(1), "exception": lambda: future.set_exception(KeyError("second"))}
-        assert answer(again[second]).short == TWICE
-        assert [answer(read).short for read in (future.wait, future.value)] == [("first", "ValueError")] * 2
-
     def test_an_exception_after_a_result_is_refused_and_spoils_the_result(self) -> None:
         """torch 2.13.0: `set_exception` says how to read the value before it finds that there is one, and the value
         that was right is raised from then on."""
@@ -63,9 +42,6 @@ class TestCompletion:
         spoilt = ("exceptions must derive from BaseException", "TypeError")
         assert [answer(read).short for read in (future.wait, future.value)] == [spoilt] * 2
         assert future.done()
-
-    def test_an_exception_as_a_result_is_a_value(self) -> None:
-        assert repr(completed(ValueError("no more")).wait()) == "ValueError('no more')"
 
     def test_reading_a_value_too_early_is_an_error(self) -> None:
         """torch 2.13.0: an internal assertion that asks for a bug report; afterwards all is as it was."""
@@ -86,17 +62,6 @@ class TestCompletion:
 
 
 class TestCallbacks:
-    def test_callbacks_run_in_the_order_of_their_registration(self) -> None:
-        """torch 2.13.0 does; its manual does not promise it."""
-        future: Future[Any] = Future()
-        ran: list[int] = []
-        for number in range(6):
-            add = future.then if number % 2 else future.add_done_callback
-            add(lambda _, number=number: ran.append(number))  # type: ignore[misc]
-        assert ran == []
-        future.set_result(None)
-        assert ran == list(range(6))
-
     def test_callbacks_run_in_the_thread_that_completes_the_future_and_later_ones_in_their_own(self) -> None:
         future: Future[Any] = Future()
         ran: list[int] = []
@@ -126,30 +91,18 @@ class TestCallbacks:
         assert future.wait() == 5
         assert capfd.readouterr().err.count(f"{IN_CALLBACK}ValueError: swallowed") == 1
 
-    @pytest.mark.parametrize("error", [ValueError("kept"), TypeError("kept"), KeyError("kept")], ids=repr)
-    def test_callbacks_that_raise_in_then_fail_its_future_without_their_type(self, error: Exception) -> None:
-        """torch 2.13.0, upstream issue 51673. The future itself is unharmed."""
+    @pytest.mark.parametrize(
+        "error",
+        [ValueError("kept"), TypeError("kept"), KeyError("kept"), SystemExit(3), KeyboardInterrupt("now")],
+        ids=repr,
+    )
+    def test_callbacks_that_raise_in_then_fail_its_future_without_their_type(self, error: Any) -> None:
+        """torch 2.13.0, upstream issue 51673: even by what would leave the program. The future itself is unharmed."""
         future = completed(5)
         wrong = answer(future.then(failing(error)).wait)
         assert wrong.error == "RuntimeError"
         assert wrong.text.startswith(f"{IN_CALLBACK}{type(error).__name__}: {error}\n")
         assert future.wait() == 5
-
-    @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()], ids=repr)
-    def test_callbacks_cannot_leave_the_program(self, error: Any) -> None:
-        """torch 2.13.0: even these become the RuntimeError of a future that perhaps nobody reads."""
-        wrong = answer(completed(1).then(failing(error)).wait)
-        assert wrong.error == "RuntimeError"
-        assert wrong.text.startswith(f"{IN_CALLBACK}{type(error).__name__}: ")
-
-    def test_callbacks_that_give_a_future_give_a_future_of_a_future(self) -> None:
-        """Unlike `then` of promises elsewhere, it does not wait for the inner future."""
-        inner: Future[Any] = Future()
-        outer = completed(1).then(lambda _: inner)
-        assert outer.done()
-        assert not outer.wait().done()
-        inner.set_result(9)
-        assert outer.wait().wait() == 9
 
     @pytest.mark.parametrize(("kind", "got"), [(threading.Lock, False), (threading.RLock, True)])
     def test_callbacks_run_under_the_lock_of_the_thread_that_completes_the_future(self, kind: Any, got: bool) -> None:
@@ -184,12 +137,6 @@ class TestOfCalls:
     def test_a_future_is_not_sent_as_an_argument(self, world: World) -> None:
         """The caller's own pickler refuses it before anything is sent."""
         assert world.call("a", plays.send_a_future, "b").short == NO_PICKLE
-
-    def test_a_future_is_not_sent_as_an_answer(self, world: World) -> None:
-        """The callee refuses it, and the caller gets that error."""
-        got = world.call("a", plays.call, plays.returns_a_future, "b")
-        assert got.error == NO_PICKLE[1]
-        assert got.text.splitlines()[0] == f"RuntimeError: {NO_PICKLE[0]}"
 
 
 # Chains of `then`.

@@ -95,18 +95,6 @@ def others(world: World) -> None:
 
 
 class TestDeadUser:
-    def test_a_dead_users_fork_is_kept_forever(self) -> None:
-        """``c``, which is killed, has the only fork of an object of ``b`` (upstream issue 26379)."""
-        with idle() as world:
-            world.call("a", plays.create, "k", "b", 7)
-            world.call("a", plays.pass_on_and_drop, "k", "c")
-            keeps(world, "b", 1, 1, 0)
-            kill(world, "c")
-            world.call("a", plays.create, "later", "b", 0)
-            keeps(world, "b", 2, 2, 0)
-            world.call("a", plays.drop, "later")
-            keeps(world, "b", 1, 1, 0)
-
     def test_a_dead_users_autograd_context_is_kept_forever(self) -> None:
         with idle() as world:
             world.call("c", plays.open_context, "b")
@@ -116,13 +104,18 @@ class TestDeadUser:
             world.call("a", plays.leave_context)
             contexts(world, "b", 1)
 
-    def test_other_users_go_on_after_a_users_death(self) -> None:
+    def test_a_dead_users_fork_is_kept_forever_and_other_users_go_on(self) -> None:
+        """Upstream issue 26379."""
         with idle("abcd") as world:
             spread(world)
             kill(world, "c")  # from whom `d` has it
             assert [world.call(role, plays.fetch, "k").value for role in "ad"] == [7, 7]
             for role in "ad":
                 world.call(role, plays.drop, "k")
+            keeps(world, "b", 1, 1, 0)
+            world.call("a", plays.create, "later", "b", 0)
+            keeps(world, "b", 2, 2, 0)
+            world.call("a", plays.drop, "later")
             keeps(world, "b", 1, 1, 0)
 
 

@@ -15,7 +15,7 @@ from faults.run.runs import scope
 from reference.outcome import Overdue, Returned
 from reference.world import World, launch
 from tests.support import roles_rrefs as plays
-from tests.support.idle import AT_ONCE, EARLY, LATE, NOT_STARTED, idle, keeps
+from tests.support.idle import AT_ONCE, LATE, NOT_STARTED, idle, keeps
 
 REFUSED = "Can not pickle rref in python pickler, rref can only be pickled when using RPC"
 DELETED = r"has been deleted\. Cannot call to_here\(\) on it after deletion\."
@@ -115,20 +115,6 @@ def test_an_rref_may_be_made_after_its_callers_timeout() -> None:
         assert world.call("a", plays.fetch, "k").text == NOT_MADE
         assert world.call("b", plays.executed) == ["make"]
         keeps(world, "b", 1, 1, 0)
-
-
-def test_a_fetch_with_a_shorter_timeout_fails_and_a_later_one_succeeds() -> None:
-    """The creation goes on: the next fetch has the value."""
-    with idle("ab") as world:
-        world.call("a", plays.create_with, "k", "b", plays.make_late, 5)
-        impatient = world.call("a", plays.fetch, "k", 0.3)
-        assert impatient.text == f"{LATE}300 ms) and will now be marked with an error"
-        assert 0.3 - EARLY <= impatient.seconds < 1.3
-        world.call("b", plays.let_go)
-        assert world.call("a", plays.fetch, "k").value == 5
-        assert world.call("b", plays.executed) == ["make"]
-        world.call("a", plays.drop, "k")
-        keeps(world, "b", 0, 0, 0)
 
 
 def test_an_own_rref_that_is_never_made_is_waited_for_for_ever(tmp_path: Path) -> None:

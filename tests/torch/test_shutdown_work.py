@@ -67,10 +67,7 @@ def test_a_graceful_shutdown_leaves_no_dropped_rrefs(tmp_path: Path) -> None:
         assert set(world.wait().values()) == {Returned(None)}
         assert leak not in world.log("b")
     assert left(tmp_path / "graceful", "a") == left(tmp_path / "graceful", "b") == (0, 0, 0, 0)
-    with (
-        scope(Plan(), tmp_path / "not", record=True) as arguments,
-        launch(["a", "b"], **arguments) as world,
-    ):
+    with scope(Plan(), tmp_path / "not", record=True) as arguments, launch(["a", "b"], **arguments) as world:
         world.call("a", roles_rrefs.create, "k", "b", 1)
         world.call("a", roles_rrefs.create, "l", "b", 1)
         keeps(world, "b", 2, 2, 0)
