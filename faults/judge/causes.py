@@ -74,18 +74,18 @@ def _chain(facts: Facts, failure: Failure) -> str:
     # What was being handled matters only where no cause is stated.
     links = [link for link in links if link.way != CONTEXT or link.of not in causes]
     shown = "".join(f" <- {short(str(link), 80)}" for link in links[:_SHOWN])
-    return f"{shown} ({_met(facts, failure)})".lstrip()
+    return f"{shown} ({met(facts, failure) or 'meets no fault'})".lstrip()
 
 
-def _met(facts: Facts, failure: Failure) -> str:
-    """Say in which call a chain is met, and which fault hit that call or ended its callee.
+def met(facts: Facts, failure: Failure) -> str:
+    """Say in which call a chain is met, and which fault hit that call or ended its callee; empty if it meets none.
 
     Calls that failed alike, such as by the same time-out, cannot be told from each other.
     """
-    met = [_traced(facts, event) for event in _of_chain(facts, failure)[-_CALLS:]]
-    if not met and failure.role == COMMAND and facts.of_roles:  # a launcher passes on what ended a role
+    found = [_traced(facts, event) for event in _of_chain(facts, failure)[-_CALLS:]]
+    if not found and failure.role == COMMAND and facts.of_roles:  # a launcher passes on what ended a role
         return f"after {' and '.join(dict.fromkeys(each.role for each in facts.of_roles))} had failed"
-    return f"met in {'; or in '.join(met)}" if met else "meets no fault"
+    return f"met in {'; or in '.join(found)}" if found else ""
 
 
 def _traced(facts: Facts, event: Event) -> str:
@@ -127,7 +127,7 @@ def _callee(event: Event) -> str:
 
 
 def _fate(facts: Facts, ended: Event) -> str:
-    """Say which faults hit a call, by its beginning, or which one ended its callee; empty if none did."""
+    """Say which faults hit a call, by its beginning, ended its callee, or were on its way; empty if none did."""
     numbers = [number for number, (hit, _) in facts.messages.items() if ended in hit]
     for event in facts.run.timeline.of("invoke"):
         if event.made == ended.made:
@@ -137,7 +137,17 @@ def _fate(facts: Facts, ended: Event) -> str:
     processes = {life.process for life in facts.lives if life.role == _callee(ended)}
     fired = [event for process, events in facts.killed.items() if process in processes for event in events]
     crashes = [event for event in fired if event.time <= ended.time]
-    return f"whose callee fault {crashes[0].details['fault'] + 1} ended" if crashes else ""
+    if crashes:
+        return f"whose callee fault {crashes[0].details['fault'] + 1} ended"
+    ways = [each for each in facts.run.timeline.of("fired") if _is_way(facts, each, ended)]
+    return f"on whose way was fault {ways[0].details['fault'] + 1}" if ways else ""
+
+
+def _is_way(facts: Facts, fired: Event, ended: Event) -> bool:
+    """Whether a fault that has fired hurts the network between the caller and the callee of a call."""
+    fault, ends = facts.run.plan.faults[fired.details["fault"]], {ended.role, _callee(ended)}
+    hurt = {fault.role, fault.peer} - {None}
+    return fault.place == "network" and fired.time <= ended.time and hurt <= ends
 
 
 def without_effect(facts: Facts) -> Iterator[str]:

@@ -43,8 +43,8 @@ def drawing(facts: Facts, most: int | None = MOST) -> dict[str, Any]:
     ``lanes``: roles; ``lives``: [lane, begin, end, sign, text]; ``marks``: [lane, time, sign, text]; ``spans``: pauses
     and hurt networks as [lane, begin, end, text]; ``calls``: [from, to, begin, end, how, text, executing, executed],
     where ``how`` is ok, fail, hurt or open, and a time that is not known is None; of one that is open, ``end`` is when
-    its caller or its callee ended; ``left_out``: how many calls are more than ``most``; ``busy``: when the last of all
-    that happened was over, but for the ends of lives.
+    its caller or its callee ended; ``left_out``: how many calls are more than ``most``; ``first``, ``busy``: when the
+    first of all that happened began, and the last was over, but for the lives.
     """
     roles = roles_of(facts.run.timeline)
     lanes = list(dict.fromkeys([*(life.role for life in facts.lives), *roles, *_peers(facts)]))
@@ -70,7 +70,7 @@ def drawing(facts: Facts, most: int | None = MOST) -> dict[str, Any]:
     marks, spans = list(_marks(facts, number)), list(_spans(facts, number))
     seen: list[float] = [each for call in kept for each in call[2:4] if each is not None]
     seen += [mark[1] for mark in marks] + [span[1] for span in spans]
-    busy = max(seen, default=0.0)
+    first, busy = min(seen, default=0.0), max(seen, default=0.0)
     seen += [each for life in lives for each in life[1:3]]
     return {
         "lanes": [_text(name) for name in lanes],
@@ -80,6 +80,7 @@ def drawing(facts: Facts, most: int | None = MOST) -> dict[str, Any]:
         "spans": spans,
         "left_out": len(calls) - len(kept),
         "begin": min(seen, default=0.0),
+        "first": first,
         "busy": busy,
         "end": max(seen, default=1.0),
     }
@@ -171,7 +172,7 @@ def _told(facts: Facts, event: Event) -> str:
     if event.event == "step":
         return f"step {details.get('number')}"
     if event.event == "shutdown":
-        return "comes to its shutdown"
+        return "is in rpc.shutdown, and serves until all are"
     told = details.get("error") or details.get("text") or details.get("why") or ""
     return f"{event.event}{': ' * bool(told)}{short(str(told), TEXT)}"
 

@@ -124,6 +124,7 @@ class _Words(dict[str, str]):
             callee=callee,
             side=str(details.get("side") or fault.side or fault.when or "call"),
             role=str(fault.role or "all roles"),
+            peer=str(fault.peer or "all others"),
             message=str(fault.message),
         )
 

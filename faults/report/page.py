@@ -11,12 +11,14 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from faults.judge.causes import met, told
 from faults.judge.drawing import EVENTS, MOST, TEXT, drawing, end_of_command, happened, shortened
 from faults.judge.facts import Facts, Life, links_in
 from faults.judge.rules import Check, Judgement
 from faults.judge.story import ASKS, fault_stories, sentence
 from faults.judge.waiting import told_waits
 from faults.ledger.error_links import Link
+from faults.ledger.record import COMMAND
 from faults.script.results import printed
 from faults.script.stacks import STACKS
 from reference import TUTORIALS
@@ -31,7 +33,7 @@ LOGS = 40
 def page(facts: Facts, judgement: Judgement, folder: Path, said: tuple[str, str] | None = None) -> str:
     """Return the page of a run that lies in ``folder``. ``said``: who else has judged it, and failed it: a word and a
     sentence."""
-    drawn = drawing(facts)
+    drawn, ends = drawing(facts), {*told(facts)}  # which the page tells of each role, and not once more
     run = facts.run
     text: str = template("page.html").render(
         name=line(_title(run.name)),
@@ -50,7 +52,7 @@ def page(facts: Facts, judgement: Judgement, folder: Path, said: tuple[str, str]
         waits=[*map(line, told_waits(facts)), *(line(f"{name} waits at {at}") for name, at in run.waits.items())],
         leaks=[line(each) for each in run.leaks],
         ends=list(_ends(facts, folder)),
-        notes=[line(each) for each in judgement.notes],
+        notes=[line(each) for each in judgement.notes if each not in ends],
         repeat=list(_repeat(facts)),
         seconds=f"The run took {run.seconds:.2f} s, with the start of its processes." if run.complete else "",
         versions=", ".join(_versions(facts)),
@@ -117,12 +119,14 @@ def _times(times: Any) -> list[tuple[float, str]]:
 def _ends(facts: Facts, folder: Path) -> Iterator[dict[str, Any]]:
     """Yield how each life of a role ended, with its chain of errors and the end of what it has written."""
     several = {life.role for life in facts.lives if life.number > 1}
+    met_by = {(each.role, each.life): line(met(facts, each)) for each in facts.failures}
     for life in facts.lives[:LOGS]:
         failed = not life.end.returned
         yield {
             "role": line(f"{life.role} (life {life.number})" if life.role in several else life.role),
             "text": line(life.end.text),
             "bad": failed,
+            "met": met_by.get((life.role, life.number), ""),
             "chain": list(_chain(_links(life))) if failed else [],
             "files": list(_files(folder, life.role)) if failed and life.last else [],
         }
@@ -135,6 +139,7 @@ def _ends(facts: Facts, folder: Path) -> Iterator[dict[str, Any]]:
             "role": "the command",
             "text": line(end_of_command(facts.command)),
             "bad": bad,
+            "met": met_by.get((COMMAND, 1), ""),
             "chain": [],
             "files": found,
         }

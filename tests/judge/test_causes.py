@@ -63,6 +63,22 @@ def test_the_callee_may_have_been_ended_by_the_plan() -> None:
     assert another[0].endswith("of a to c, which meets no fault)")
 
 
+@pytest.mark.parametrize(
+    ("cut", "time", "met"),
+    [
+        ("role=a peer=b", 2.2, "on whose way was fault 1"),
+        ("role=b", 2.2, "on whose way was fault 1"),
+        ("role=a peer=c", 2.2, "which meets no fault"),
+        ("role=c", 2.2, "which meets no fault"),
+        ("role=a peer=b", 2.7, "which meets no fault"),  # later
+    ],
+)
+def test_a_call_may_have_failed_because_its_network_was_hurt(cut: str, time: float, met: str) -> None:
+    fired = event("a", "fired", time, fault=0)
+    [line] = lines(script(f"Partition {cut} at=up@a direction=both", fired, fail(), raised("a", "Lost")))
+    assert line.endswith(f"{met})")
+
+
 def test_torch_tells_of_no_message_that_it_drops_but_its_error_does() -> None:
     call = fail(via="rpc", error=f"RuntimeError: {LOST}")
     [line] = lines(script("Drop message=PYTHON_CALL role=a times=1", INVOKE_OF_NONE, call, raised("a", "Lost")))

@@ -60,7 +60,7 @@ def test_each_verdict_has_a_meaning() -> None:
 
 def test_each_kind_says_what_it_did() -> None:
     for kind in KINDS:
-        words = dict.fromkeys(("call", "callee", "function", "side", "role", "message"), "X")
+        words = dict.fromkeys(("call", "callee", "function", "side", "role", "peer", "message"), "X")
         assert "X" in kind.did.format_map(words), kind.name
 
 

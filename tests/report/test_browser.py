@@ -12,9 +12,13 @@ from faults.judge.rules import judge
 from faults.ledger import record
 from faults.report.page import page
 from faults.report.sweep_page import write_sweep_page
+from reference.conform.expected_verdicts import compare_expectations
+from reference.conform.judge import Judged
+from reference.conform.report import Report, as_html
 from tests.judge.by_hand import calls, event, script
 from tests.support.browser import Browser, browser
 from tests.support.stored_runs import stored_run
+from tests.support.suite_runs import suites
 
 # A browser keeps processes for pages to come until it is closed.
 pytestmark = [pytest.mark.long, pytest.mark.leaves("processes", "memory")]
@@ -89,6 +93,7 @@ def test_the_keyboard_reaches_all(wide: Browser, tmp_path: Path) -> None:
     from selenium.webdriver.common.keys import Keys
 
     wide.run("document.getElementById('drawing').focus()")
+    wide.keys("0")
     before = wide.text("#count")
     wide.keys("+", "+", "+")
     assert wide.text("#count") != before
@@ -138,3 +143,33 @@ def test_a_sweeps_words_lead_to_the_pages_of_its_runs(wide: Browser, tmp_path: P
     wide.click("td a")
     assert paths(wide)
     assert judgement.verdict in wide.text("h1 + p")
+
+
+def test_the_page_of_conformance_opens_its_verdicts(shown: Browser, tmp_path: Path) -> None:
+    judged = [
+        Judged("rnn-001", "equal"),
+        Judged("pipeline-001", "differs", "0000/loss: " + "x" * 500, ("from there on",)),
+    ]
+    ids = [each.id for each in judged]
+    report = Report("2026.11", judged, compare_expectations(judged, [], ids), dict.fromkeys(ids, ("TENSORS",)))
+    path = tmp_path / "conformance.html"
+    path.write_text(as_html({"mine": report, "theirs": report}), encoding="utf-8")
+    shown.open(path)
+    shown.click("summary.bad")
+    assert "from there on" in shown.text("details[open]")
+    assert shown.console() == []
+    assert shown.fetched() == [path.as_uri()]
+    assert shown.run("return document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_a_report_of_pytest_leads_to_the_page_of_a_failed_test(
+    wide: Browser, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = suites(pytester, monkeypatch)
+    run("failing", "--faults-report", "pages", "--html", "report.html", "-k", "test_wrong")
+    wide.open(pytester.path / "report.html")
+    link = wide.run("return document.querySelector('a[href$=\".html\"].col-links__extra')?.href")
+    wide.open(link)
+    assert paths(wide)
+    assert "no sale" in wide.text("main")
+    assert wide.console() == []

@@ -55,6 +55,7 @@ class Browser:
         self.driver = driver
 
     def open(self, page: Path | str) -> None:
+        self.fetched()  # so that it tells what this page fetches
         self.driver.get(page if isinstance(page, str) else page.resolve().as_uri())
 
     def run(self, script: str) -> Any:

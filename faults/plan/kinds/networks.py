@@ -49,7 +49,7 @@ class Partition(_Healing):
 
     name = "Partition"
     needs = ("role", "direction")
-    did = "{role} was cut off"
+    did = "{role} was cut off from {peer}"
     harm = 100
 
 
