@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from reference import TUTORIALS, load, rpc_basics
-from reference.verify import judge
+from reference.training.training_case import ExactableCase
+from reference.verify import judge, prove
 from reference.verify.verify import quick, verify
 from tests.support.runs import run
 
@@ -37,3 +38,10 @@ def test_it_runs_equal_to_its_twin(name: str) -> None:
     assert reported == {(step, total) for step in range(1, total + 1)}
     difference, verdict = judge(trace, load(name).train_locally)
     assert verdict in ("equal", "within bound"), difference
+
+
+@pytest.mark.parametrize("name", [name for name in TUTORIALS if issubclass(load(name).Case, ExactableCase)])
+def test_a_small_case_is_exact_if_asked(name: str) -> None:
+    case = quick(name, arithmetic="exact")
+    prove(case)  # no sum rounds
+    assert case.is_exact
