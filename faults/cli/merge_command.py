@@ -46,12 +46,15 @@ def merge(reports: dict[str, dict[str, Any]]) -> dict[str, Any]:
     worst counts.
 
     Raises:
-        BadInput: the reports are of other programs, or not of different parts of one sweep.
+        BadInput: the reports are of other programs, or not of different parts of one sweep; or one lacks parts itself.
     """
     (first, whole), *others = reports.items()
     for name, report in others:
         if report["program"] != whole["program"]:
             raise BadInput(f"{name} is of {report['program']}: wanted one of {whole['program']}, as {first}")
+    for name, report in reports.items():
+        if report.get("missing"):
+            raise BadInput(f"{name} lacks {', '.join(report['missing'])}: wanted the reports that it was merged from")
     parts = [tuple(report["part"]) for report in reports.values()]
     count = parts[0][1]
     if len({*parts}) != len(parts) or {each for _, each in parts} != {count}:

@@ -146,7 +146,7 @@ def text_of(report: Mapping[str, Any]) -> str:
 def as_junit(report: Mapping[str, Any]) -> str:
     """Convert a report: a test case for each run. One that failed has a failure, an unknown one an error.
 
-    One more case, which is skipped, stands for the cells of a sweep that were not run.
+    One more case, which is skipped, stands for the cells of a sweep that were not run; an error for each missing part.
     """
     suite = ElementTree.Element("testsuite", name="faults")
     for run in report["runs"]:
@@ -160,6 +160,9 @@ def as_junit(report: Mapping[str, Any]) -> str:
     if report.get("not_run"):
         case = ElementTree.SubElement(suite, "testcase", classname=report["program"], name="cells that were not run")
         ElementTree.SubElement(case, "skipped", message=f"{report['not_run']} were not run")
+    for part in report.get("missing", ()):
+        case = ElementTree.SubElement(suite, "testcase", classname=report["program"], name=f"part {part}")
+        ElementTree.SubElement(case, "error", type="missing", message="nothing is known of this part")
     for counted, tag in _COUNTED.items():
         suite.set(counted, str(len(list(suite.iter(tag)))))
     ElementTree.indent(suite, "")

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from faults.judge.facts import player
 from faults.judge.rules import LOUD
+from faults.ledger.record import COMMAND
 from faults.run.sweep import VARIANTS
 from reference.system.text import printable
 
@@ -65,10 +67,13 @@ def _pair(run: Told) -> str:
 
 
 def _seen(run: Told) -> str:
-    """What the line has room for: the last part of what failed, or else of how the roles ended that did not return."""
+    """What the line has room for: the rule that failed first, or else how the last of the roles ended that did not
+    return, or the command."""
     failed = [check["text"] for check in run["checks"] if check["holds"] is not True]
-    seen = failed or [f"{role} {text}" for role, text in run["ends"].items() if text != "returned"]
-    return " ".join("; ".join(seen).rpartition("; ")[2].split())
+    ends = {role: text for role, text in run["ends"].items() if text != "returned"}
+    of_roles = [f"{role} {text}" for role, text in ends.items() if role != COMMAND]
+    seen = [*failed[:1], *of_roles[-1:], *(f"{player(role)} {text}" for role, text in ends.items()), ""]
+    return " ".join(seen[0].split())
 
 
 def short(site: str) -> str:

@@ -99,7 +99,7 @@ def _of_life(facts: Facts, life: Life) -> Iterator[Wait]:
     shutdown = life.of("shutdown")
     if shutdown is not None and shutdown.details.get("graceful") and life.of("left") is None:
         for role, other in facts.last.items():
-            if other.of("shutdown") is None:
+            if other.of("shutdown") is None or (other.of("left") is None and not _hangs(other)):  # it comes no more
                 yield Wait(life.role, role, [SHUTDOWN], max(0.0, end - shutdown.time))
 
 

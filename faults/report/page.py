@@ -24,7 +24,7 @@ from faults.script.stacks import STACKS
 from reference import TUTORIALS
 from reference.outcome import end_of
 from reference.system.files import Unusable, content_of, log_of, stacks_of
-from reference.system.text import one_line, printable
+from reference.system.text import one_line
 
 # The most roles whose ends are shown with their logs.
 LOGS = 40
@@ -181,7 +181,7 @@ def _end_of(path: Path) -> str:
         lines = end_of(content_of(path).decode(errors="replace")).splitlines()
     except Unusable:
         return ""
-    return "\n".join(map(printable, lines))
+    return "\n".join(one_line(each) for each in lines)
 
 
 def _repeat(facts: Facts) -> Iterator[tuple[str, str]]:
@@ -192,7 +192,8 @@ def _repeat(facts: Facts) -> Iterator[tuple[str, str]]:
         yield "The plan", one_line(plan)
     name, *fields = facts.run.name.split(" ")
     if facts.run.is_script:
-        yield "The command", one_line(f"python -m faults run {how} --script {facts.run.name}")
+        told = "The command, without the options that say what is right and how long it may take"
+        yield told, one_line(f"python -m faults run {how} --script {facts.run.name}")
     elif name in TUTORIALS:
         yield "The command", one_line(f"python -m faults run {name} {_options(fields)}{how}")
     if facts.run.has_faults:

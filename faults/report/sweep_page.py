@@ -30,7 +30,7 @@ def write_sweep_page(
     if runs:
         place.mkdir(exist_ok=True)
     for plan, (folder, judgement) in runs.items():
-        with whole(path.with_name(place.name) / Path(pages[plan]).name) as scratch:
+        with whole(path.parent / pages[plan]) as scratch:
             scratch.write_text(page(Facts(record.read(folder)), judgement, folder), encoding="utf-8")
     with whole(path) as scratch:
         scratch.write_text(sweep_page(report, kinds, pages), encoding="utf-8")
@@ -57,7 +57,9 @@ def sentence(report: Told) -> str:
     words = {True: "passed", False: "failed", None: "are unknown"}
     told = [f"{passed.count(each)} {word}" for each, word in words.items() if each in passed]
     left = f" {report['not_run']} were not run: nothing is known of them." if report["not_run"] else ""
-    return f"Of {len(passed)} runs {', '.join(told) or 'none was made'}.{left}"
+    missing = ", ".join(map(line, report.get("missing", ())))
+    lacking = f" Nothing is known of the missing parts {missing}." if missing else ""
+    return f"Of {len(passed)} runs {', '.join(told) or 'none was made'}.{left}{lacking}"
 
 
 def _at(runs: list[Told], site: str, kind: str, pages: Mapping[str, str]) -> Iterator[dict[str, Any]]:

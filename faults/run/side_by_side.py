@@ -19,6 +19,7 @@ from typing import Any
 from unittest import mock
 
 from faults.ledger.run_files import inherit
+from faults.run.leftovers import end_with_parent
 from faults.run.sweep import Cells, Result, Runner, SweepFailed, in_folder, run_cell
 from reference.system import interrupts
 
@@ -118,8 +119,9 @@ class _Worker:
 
 def _serve(run: Runner, folder: Path, connection: Connection) -> None:
     """Run cells until the other end is closed (in the worker)."""
-    with suppress(EOFError, KeyboardInterrupt):
+    with suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
         _fork_server()
+        end_with_parent(signal.SIGTERM)  # which interrupts the run: without the sweep nobody wants it
         signal.signal(signal.SIGINT, signal.default_int_handler)  # the forkserver ignores it
         interrupts.listen()
         inherit(folder)
@@ -135,8 +137,11 @@ def _serve(run: Runner, folder: Path, connection: Connection) -> None:
 
 def _fork_server() -> None:
     """Fork this worker's own forkserver from it, which need not import what the worker has from the shared one."""
+    server: Any = forkserver._forkserver
+    shared = server._forkserver_alive_fd
     with mock.patch.object(util, "spawnv_passfds", _forked):
         forkserver.ensure_running()
+    os.close(shared)  # the shared one ends when nobody has it open, so with the sweep
 
 
 def _forked(path: bytes, args: Sequence[str], passed: Sequence[int]) -> int:

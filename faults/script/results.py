@@ -21,7 +21,7 @@ from typing import Any
 from faults.ledger.run_files import RESULTS
 from faults.plan.places import shown
 from reference.system.files import Unusable, content_of
-from reference.system.text import printable
+from reference.system.text import one_line
 
 
 def output_difference(wanted: Path, got: Path, ignored: Sequence[re.Pattern[str]] = ()) -> str | None:
@@ -240,17 +240,17 @@ LINES = 15
 
 
 def printed(folder: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield the streams into which a program has printed, each with its last lines; equal ones once, with their count,
-    and among errors those that differ only in numbers, such as warnings with their time."""
+    """Yield the streams into which a program has printed, each with its last lines, of limited length. Of equal ones
+    only the last, with their count; among errors also of those that differ only in numbers, such as a time."""
     for name, form in ((OUTPUT, str.strip), (ERRORS, _form)):
         with suppress(Unusable):  # a world's roles have logs instead, and a file may be too long
             lines = content_of(folder / RESULTS / name).decode(errors="replace").splitlines()
             forms = Counter(map(form, filter(str.strip, lines)))
-            once = [(line, count) for line in lines if (count := forms.pop(form(line), 0))]
+            once = [(line, count) for line in reversed(lines) if (count := forms.pop(form(line), 0))][::-1]
             more = f", the last {LINES} of {len(once)} lines" if len(once) > LINES else ""
             if once:
                 shown = [f"{line}{f'  ({count} such lines)' * (count > 1)}" for line, count in once[-LINES:]]
-                yield f"{name}{more}", list(map(printable, shown))
+                yield f"{name}{more}", [one_line(each) for each in shown]
 
 
 def _form(line: str) -> str:

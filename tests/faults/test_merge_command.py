@@ -56,6 +56,9 @@ def test_a_missing_part_makes_the_whole_unknown(capsys: pytest.CaptureFixture[st
     assert status == 3
     assert found["missing"] == ["2/3"]
     assert "missing parts, of which nothing is known: 2/3" in capsys.readouterr().out
+    assert main(["merge", "1", "3", "--html", "page.html", "--junit", "j.xml"]) == 3
+    assert "Nothing is known of the missing parts 2/3." in Path("page.html").read_text()
+    assert 'errors="1"' in Path("j.xml").read_text()
 
 
 @pytest.mark.parametrize(
@@ -90,6 +93,7 @@ def test_a_page_and_junit_are_written(capsys: pytest.CaptureFixture[str]) -> Non
         ({"number": 2, "count": 3}, "wanted each part of one sweep once, got a 1/2, b 2/3"),
         ({"number": 2, "count": 2, "program": "other.py"}, "b is of other.py: wanted one of my.py, as a"),
         ({"number": 2, "count": 2, "format": "x"}, "b is not the report of a sweep (--json): it has another format"),
+        ({"number": 2, "count": 2, "missing": ["1/3"]}, "b lacks 1/3: wanted the reports that it was merged from"),
         ({"number": 2, "count": 2, "runs": [1]}, "a report holds what no sweep writes ("),
     ],
 )

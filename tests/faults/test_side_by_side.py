@@ -159,3 +159,20 @@ def test_a_sweep_that_is_ended_leaves_no_process() -> None:
         _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert said.splitlines()[-1] == "interrupted"
+
+
+def sweep_sleeping() -> None:
+    list(side_by_side(sleeps, cells(2), Path(), jobs=2, due=None, done=0, on_start=lambda number: None))
+
+
+def test_runs_of_a_sweep_that_is_killed_are_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    command = [sys.executable, "-c", f"from {__name__} import sweep_sleeping; sweep_sleeping()"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        due = time.monotonic() + 60
+        while len(list(Path().glob("00*"))) < 2 and process.poll() is None and time.monotonic() < due:
+            time.sleep(0.01)
+        process.kill()
+        _, said = process.communicate(timeout=20)  # until all have ended that can write there; a run takes 60 s
+    assert sorted(map(str, Path().glob("*/cleaned"))) == ["0000/cleaned", "0001/cleaned"]
+    assert said == ""

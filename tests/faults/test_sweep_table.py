@@ -6,6 +6,7 @@ from typing import Any
 
 from faults.cli.sweep_table import WIDTH, lines_of, sign
 from faults.judge.rules import DEFECTS, LOUD, SUCCESSES, UNKNOWN
+from faults.ledger.record import COMMAND
 
 
 def run(kind: str, verdict: str = "equal", occurrence: str = "first", site: str = "shop:Till.pay", **more: Any) -> Any:
@@ -22,8 +23,9 @@ def lines(*runs: Any, **more: Any) -> list[str]:
     return list(lines_of(report(*runs, **more)))
 
 
-def test_the_verdict_comes_first_and_of_what_was_seen_the_last_part() -> None:
-    failed = run("Drop reply", LOUD, ends={"till": "raised TimeoutError: late", "shop": "raised Lost:  till is\n gone"})
+def test_the_verdict_comes_first_and_a_role_says_more_than_the_command() -> None:
+    ends = {"till": "raised Late: no", "shop": "raised Lost:  till is\n gone", COMMAND: "exited with status 1"}
+    failed = run("Drop reply", LOUD, ends=ends)
     assert lines(failed)[1:3] == [
         "shop:Till.pay",
         "failed loudly      1.2 s  Drop reply till#1             shop raised Lost: till is gone",
@@ -32,7 +34,7 @@ def test_the_verdict_comes_first_and_of_what_was_seen_the_last_part() -> None:
 
 def test_what_failed_counts_more_than_the_ends() -> None:
     checks = [{"holds": False, "text": "1; 2 is not 3"}, {"holds": True, "text": "fine"}]
-    assert lines(run("Drop reply", "wrong", checks=checks))[2].endswith("2 is not 3")
+    assert lines(run("Drop reply", "wrong", checks=checks))[2].endswith("  1; 2 is not 3")
 
 
 def test_sites_stand_together_and_cells_in_their_order() -> None:

@@ -63,6 +63,8 @@ def test_in_a_common_shutdown_roles_wait_for_those_that_have_not_come_to_it() ->
     shuts = event("a", "shutdown", 10.0, graceful=True)
     run = hanging(shuts, crashed(), plan=CRASH, running=(1,))
     assert told(run) == ["a waits for b (common shutdown, 20.0 s), which was killed by the plan, by SIGKILL"]
+    came = hanging(shuts, event("b", "shutdown", 1.0, graceful=True), crashed(), plan=CRASH, running=(1,))
+    assert told(came) == told(run)  # and died in it
     assert told(hanging(event("a", "shutdown", 10.0, graceful=False)))[0] == "a has no open call"
     assert told(hanging(shuts, event("a", "left", 11.0)))[0] == "a has no open call"
 
