@@ -139,7 +139,7 @@ def _fate(facts: Facts, ended: Event) -> str:
     crashes = [event for event in fired if event.time <= ended.time]
     if crashes:
         return f"whose callee fault {crashes[0].details['fault'] + 1} ended"
-    ways = [each for each in facts.run.timeline.of("fired") if _is_way(facts, each, ended)]
+    ways = [each for each in firings(facts.run) if _is_way(facts, each, ended)]
     return f"on whose way was fault {ways[0].details['fault'] + 1}" if ways else ""
 
 

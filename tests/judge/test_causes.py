@@ -79,6 +79,11 @@ def test_a_call_may_have_failed_because_its_network_was_hurt(cut: str, time: flo
     assert line.endswith(f"{met})")
 
 
+def test_a_fault_that_the_plan_does_not_have_is_on_no_way() -> None:
+    [line] = lines(script(DROP, event("a", "fired", 2.2, fault=9), fail(), raised("a", "Lost")))
+    assert line.endswith(f"({MET})")
+
+
 def test_torch_tells_of_no_message_that_it_drops_but_its_error_does() -> None:
     call = fail(via="rpc", error=f"RuntimeError: {LOST}")
     [line] = lines(script("Drop message=PYTHON_CALL role=a times=1", INVOKE_OF_NONE, call, raised("a", "Lost")))
