@@ -192,8 +192,8 @@ def _repeat(facts: Facts) -> Iterator[tuple[str, str]]:
         yield "The plan", one_line(plan)
     name, *fields = facts.run.name.split(" ")
     if facts.run.is_script:
-        told = "The command, without the options that say what is right and how long it may take"
-        yield told, one_line(f"python -m faults run {how} --script {facts.run.name}")
+        title = "The command, without the options that say what is right and how long it may take"
+        yield title, one_line(f"python -m faults run {how} --script {facts.run.name}")
     elif name in TUTORIALS:
         yield "The command", one_line(f"python -m faults run {name} {_options(fields)}{how}")
     if facts.run.has_faults:

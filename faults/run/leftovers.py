@@ -150,15 +150,6 @@ def _prctl(option: int, value: Any) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-# From <linux/prctl.h>.
-_PR_SET_PDEATHSIG = 1
-
-
-def end_with_parent(number: int) -> None:
-    """Let the kernel send this process a signal when its parent ends (Linux)."""
-    _prctl(_PR_SET_PDEATHSIG, number)
-
-
 # How long before the start of RPC, when a role's ledger begins, its program may make shared memory (seconds). Processes
 # get the ids of ended ones only after some thousands of others.
 _EARLIER = 60.0

@@ -19,9 +19,9 @@ from typing import Any
 from unittest import mock
 
 from faults.ledger.run_files import inherit
-from faults.run.leftovers import end_with_parent
 from faults.run.sweep import Cells, Result, Runner, SweepFailed, in_folder, run_cell
 from reference.system import interrupts
+from reference.system.processes import end_with_parent
 
 # The forkserver has imported what the healthy run of a tutorial needed.
 _CONTEXT = multiprocessing.get_context("forkserver")

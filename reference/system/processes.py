@@ -1,8 +1,10 @@
-"""Look at processes, and wait for long in a way that signals can end."""
+"""Look at processes, let them end with their parent, and wait for long in a way that signals can end."""
 
 from __future__ import annotations
 
+import ctypes
 import math
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
@@ -32,6 +34,16 @@ def _told(pid: int, name: str) -> str:
     except OSError:
         return ""
     return next((line.split(maxsplit=1)[1] for line in status.splitlines() if line.startswith(f"{name}:")), "")
+
+
+# From <linux/prctl.h>.
+_PR_SET_PDEATHSIG = 1
+
+
+def end_with_parent(number: int) -> None:
+    """Ask the kernel for this signal when this process's parent ends (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
 
 
 Result = TypeVar("Result")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copyreg
-import ctypes
 import enum
 import io
 import multiprocessing.forkserver
@@ -23,6 +22,7 @@ import numpy as np
 import torch
 
 from reference.outcome import PeerLost, Raised
+from reference.system.processes import end_with_parent
 
 # An array of at least as many bytes is a part of its own.
 LARGE = 1 << 16
@@ -118,8 +118,6 @@ class Messages:
         return frame
 
 
-_PR_SET_PDEATHSIG = 1
-
 # Seconds that a role whose start or shutdown failed waits to hear which lost peer is the cause.
 PEER_DEATH_SECONDS = 2.0
 
@@ -135,8 +133,7 @@ def die_with_parent() -> None:
     if pipe is not None:
         os.close(pipe)
         server._forkserver_alive_fd = None
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent(signal.SIGKILL)
 
 
 def raised(error: BaseException) -> Raised:
