@@ -20,7 +20,7 @@ from unittest import mock
 
 from faults.ledger.run_files import inherit
 from faults.run.sweep import Cells, Result, Runner, SweepFailed, in_folder, run_cell
-from reference.system import interrupts
+from reference.system import interrupts, temporary_folders
 from reference.system.processes import end_with_parent
 
 # The forkserver has imported what the healthy run of a tutorial needed.
@@ -82,6 +82,8 @@ class _Worker:
 
     def __init__(self, run: Runner, folder: Path) -> None:
         self.connection, theirs = _CONTEXT.Pipe()
+        # It has the shared forkserver's socket. If the workers claimed it, it would be free when one of them ends.
+        temporary_folders.claim(Path(util.get_temp_dir()))
         with interrupts.held():
             self._process = _CONTEXT.Process(target=_serve, args=(run, folder, theirs))
             self._process.start()

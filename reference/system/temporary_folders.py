@@ -55,8 +55,11 @@ def make(prefix: str) -> Path:
 
 
 def claim(place: Path) -> None:
-    """Mark a folder for `tidy` as this process's. If files cannot be locked there, it stays unmarked."""
-    if place in _locks:
+    """Mark a folder for `tidy` as this process's. If files cannot be locked there, it stays unmarked.
+
+    A folder that another process has marked stays that one's: multiprocessing's children use their parent's folder.
+    """
+    if place in _locks or (place / MARK).exists():
         return
     scratch = place / f"{MARK}.new"  # renamed once it is locked, so that nobody finds it unlocked
     with suppress(OSError):

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from contextlib import closing
+from multiprocessing import util
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ from faults.plan import Fault, Plan
 from faults.run.side_by_side import side_by_side
 from faults.run.sweep import Cell, Cells, SweepFailed
 from reference.system.files import Unusable
+from reference.world import launch
 from tests.support import roles_subjects as plays
+from tests.support.roles_plain import name
 from tests.support.suite_runs import ROOT
 from tests.support.targets import options, read_report, sweep_of
 
@@ -71,6 +74,12 @@ def sleeps(plan: Plan, place: Path) -> tuple[Run, Judgement]:
     return quick(plan, place)
 
 
+def launches(plan: Plan, place: Path) -> tuple[Run, Judgement]:
+    with launch({"a": name}) as world:
+        world.wait()
+    return quick(plan, place)
+
+
 def run_all(run: Any, count: int, jobs: int, due: float | None = None) -> list[str]:
     started: list[int] = []
     found = side_by_side(run, cells(count), Path(), jobs=jobs, due=due, done=0, on_start=started.append)
@@ -104,6 +113,15 @@ def test_after_its_time_no_run_begins() -> None:
 def test_an_error_of_a_run_or_its_text_is_raised(run: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=rf"^{text}$"):
         run_all(run, 2, 1)
+
+
+def test_the_folder_of_the_processes_sockets_stays_when_a_worker_has_ended() -> None:
+    """Although each worker's own processes have theirs there, too, and another program looks for what is left."""
+    run_all(launches, 2, 2)
+    place = Path(util.get_temp_dir())
+    tidy = f"from reference.system import temporary_folders; temporary_folders.tidy({str(place.parent)!r})"
+    subprocess.run([sys.executable, "-c", tidy], check=True, timeout=60)
+    assert place.is_dir()
 
 
 def test_runs_that_go_on_are_interrupted_and_clean_up() -> None:

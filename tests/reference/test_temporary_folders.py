@@ -85,6 +85,20 @@ def test_a_forked_child_leaves_its_parents_folder(place: Path) -> None:
     assert ended(place, text) == 0
 
 
+def test_a_folder_stays_with_the_process_that_has_marked_it(place: Path) -> None:
+    """A child that would use it, too, and ends, does not leave it to the next launcher."""
+    text = """
+for use in (temporary_folders.claim, lambda place: temporary_folders.tidy(str(place.parent))):
+    if not (child := os.fork()):
+        temporary_folders.tidy.cache_clear()
+        use(place)
+        os._exit(0)
+    os.waitpid(child, 0)
+sys.exit(not place.exists())
+"""
+    assert ended(place, text) == 0
+
+
 def test_a_folder_without_the_mark_or_the_name_is_nobodys_to_remove(place: Path) -> None:
     for each in ("world-x", "pymp-x", "other-x"):
         (place / each).mkdir()
