@@ -36,7 +36,7 @@ from reference.roles import Roles, serve
 from reference.rpc.remote_method import _remote_method
 from reference.rpc.timeouts import rpc_timeout
 from reference.system.text import shown
-from reference.trace.case import number_field, text_field
+from reference.trace.case import choice_field, number_field, text_field
 from reference.trace.recorder import Recorder
 from reference.trace.trace import Trace
 from reference.training.data import Corpus, read_text
@@ -213,6 +213,7 @@ def roles(case: Case) -> Roles:
 class Case(TrainingCase):
     """The tutorial's numbers: 10 epochs of 5 batches, 3 sequences of 5 tokens, 4 layers of 3 cells."""
 
+    dtype: str = choice_field("float32", "float64", "bfloat16", help="dtype of parameters and gradients")
     steps: int = number_field(50, "number of optimizer steps; published: 10 epochs", at_least=1)
     batches: int = number_field(5, "number of batches in an epoch", at_least=1)
     text: str = text_field("", "file whose bytes are the tokens; empty: the package's own text", result=False)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 Arrays = dict[str, np.ndarray[Any, Any]]
-DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8"}
+DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "BF16": "<u2"}
 
 
 def read(path: Path) -> Arrays:
@@ -22,13 +22,23 @@ def read(path: Path) -> Arrays:
     found = {}
     for name, entry in header.items():
         begin, end = entry["data_offsets"]
-        found[name] = np.frombuffer(data[begin:end], DTYPES[entry["dtype"]]).reshape(entry["shape"]).copy()
+        array = np.frombuffer(data[begin:end], DTYPES[entry["dtype"]]).reshape(entry["shape"]).copy()
+        found[name] = (array.astype("<u4") << 16).view("<f4") if entry["dtype"] == "BF16" else array
     return found
 
 
-def write(path: Path, arrays: Arrays) -> None:
+def rounded(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The bits of bfloat16, the first half of float32's, rounded to nearest even."""
+    bits = array.view("<u4")
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("<u2")
+
+
+def write(path: Path, arrays: Arrays, short: bool = False) -> None:
+    """``short``: write numbers of float32 as bfloat16, which NumPy does not have."""
     header, body = {}, b""
     for name, array in arrays.items():
+        if short and array.dtype == np.float32:
+            array = rounded(array)
         content = array.tobytes()
         dtype = next(word for word, each in DTYPES.items() if np.dtype(each) == array.dtype)
         header[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": [len(body), len(body) + len(content)]}
@@ -42,4 +52,5 @@ def main(train: Callable[[dict[str, Any], Arrays], Arrays]) -> None:
     given, answers = map(Path, sys.argv[1:])
     case = json.loads((given / "case.json").read_text())["case"]
     found = train(case, read(given / "input.safetensors"))
-    write(answers / "trace.safetensors", {name: np.asarray(array) for name, array in found.items()})
+    arrays = {name: np.asarray(array) for name, array in found.items()}
+    write(answers / "trace.safetensors", arrays, short=case.get("dtype") == "bfloat16")

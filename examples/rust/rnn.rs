@@ -176,11 +176,11 @@ fn add(to: &mut [f64], what: &[f64]) {
     to.iter_mut().zip(what).for_each(|(to, what)| *to += what);
 }
 
-/// Rounds as `dtype` does: F32 or F64.
+/// Rounds as `dtype` does: F64, F32, or BF16, whose numbers are computed in F32.
 fn rounded(number: f64, dtype: &str) -> f64 {
     match dtype {
-        "F32" => number as f32 as f64,
-        _ => number,
+        "F64" => number,
+        _ => number as f32 as f64,
     }
 }
 
@@ -228,7 +228,11 @@ fn main() -> Result<()> {
         return Ok(fs::write(out_dir.join("result.json"), result)?);
     }
     let case = file.get("case")?;
-    let dtype = if case.get("dtype")?.text()? == "float32" { "F32" } else { "F64" };
+    let dtype = match case.get("dtype")?.text()? {
+        "float32" => "F32",
+        "bfloat16" => "BF16",
+        _ => "F64",
+    };
     let outputs = train(case, &read_tensors(&case_dir.join("input.safetensors"))?, dtype)?;
     write_tensors(&out_dir.join("trace.safetensors"), &outputs, dtype)
 }

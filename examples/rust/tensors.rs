@@ -49,15 +49,27 @@ pub fn read_tensors(path: &Path) -> Result<Tensors> {
         let numbers = match entry.get("dtype")?.text()? {
             "F64" => bytes.chunks(8).map(|each| f64::from_le_bytes(each.try_into().unwrap())).collect(),
             "F32" => bytes.chunks(4).map(|each| f32::from_le_bytes(each.try_into().unwrap()).into()).collect(),
+            "BF16" => bytes.chunks(2).map(|each| short(u16::from_le_bytes(each.try_into().unwrap()))).collect(),
             "I64" => bytes.chunks(8).map(|each| i64::from_le_bytes(each.try_into().unwrap()) as f64).collect(),
-            other => return Err(format!("{name}: got dtype {other}, wanted F64, F32 or I64").into()),
+            other => return Err(format!("{name}: got dtype {other}, wanted F64, F32, BF16 or I64").into()),
         };
         found.insert(name, Tensor { shape: entry.get("shape")?.sizes()?, numbers });
     }
     Ok(found)
 }
 
-/// Writes all tensors as `dtype`: F32 or F64.
+/// The number with these bits of bfloat16, the first half of float32's.
+fn short(bits: u16) -> f64 {
+    f32::from_bits((bits as u32) << 16).into()
+}
+
+/// The bits of bfloat16, rounded to nearest even.
+fn short_bits(number: f64) -> u16 {
+    let bits = (number as f32).to_bits();
+    ((bits + 0x7fff + (bits >> 16 & 1)) >> 16) as u16
+}
+
+/// Writes all tensors as `dtype`: F32, F64 or BF16.
 pub fn write_tensors(path: &Path, tensors: &Tensors, dtype: &str) -> Result<()> {
     let (mut entries, mut bytes) = (Vec::new(), Vec::new());
     for (name, Tensor { shape, numbers }) in tensors {
@@ -65,6 +77,7 @@ pub fn write_tensors(path: &Path, tensors: &Tensors, dtype: &str) -> Result<()> 
         for number in numbers {
             match dtype {
                 "F32" => bytes.extend((*number as f32).to_le_bytes()),
+                "BF16" => bytes.extend(short_bits(*number).to_le_bytes()),
                 _ => bytes.extend(number.to_le_bytes()),
             }
         }

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch.nn import functional as F
 
 from reference import load
 from reference.conform.suite import PROTOCOL, Entry
-from reference.conform.tensor_file import Array, dtype_name
+from reference.conform.tensor_file import BFLOAT16, Array, dtype_name
 from reference.roles import numbered
 from reference.trace.case import Case
 from reference.trace.names import DETAILS, place_of
@@ -97,8 +98,22 @@ def prepare(entry: Entry) -> Prepared:
     return Prepared(entry, case, twin, _arrays(inputs), _arrays(outputs), _arrays(optional))
 
 
-def _arrays(tensors: dict[str, Any]) -> dict[str, Array]:
-    return {name: tensor.detach().cpu().contiguous().numpy() for name, tensor in tensors.items()}
+def _arrays(tensors: dict[str, torch.Tensor]) -> dict[str, Array]:
+    return {name: array_of(tensor) for name, tensor in tensors.items()}
+
+
+def array_of(tensor: torch.Tensor) -> Array:
+    """Return the tensor's numbers as an array of one of `DTYPES`."""
+    plain = tensor.detach().cpu().contiguous()
+    array: Array = (plain.view(torch.int16) if plain.dtype == torch.bfloat16 else plain).numpy()
+    return array.view(BFLOAT16) if plain.dtype == torch.bfloat16 else array
+
+
+def tensor_of(array: Array) -> torch.Tensor:
+    """Return the same numbers as a tensor that shares no memory with the array."""
+    if array.dtype == BFLOAT16:
+        return torch.from_numpy(np.array(array.view("<i2"))).view(torch.bfloat16)
+    return torch.from_numpy(np.array(array))
 
 
 def _shapes(arrays: Iterable[tuple[str, Array]]) -> list[dict[str, Any]]:

@@ -180,6 +180,6 @@ def _not_arrays(found: Any) -> str:
     for name, array in found.items():
         if not isinstance(name, str) or not isinstance(array, np.ndarray | np.generic):
             return f"the function returned {shown(name)}: {shown(array)}, wanted a NumPy array by its name"
-        if array.dtype.newbyteorder("<") not in map(np.dtype, DTYPES.values()):
+        if array.dtype.newbyteorder("<") not in DTYPES.values():
             return f"the function returned {shown(name)} of dtype {array.dtype}, wanted one of {', '.join(DTYPES)}"
     return ""

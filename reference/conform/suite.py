@@ -12,8 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from reference.conform.tensor_file import DTYPES, Array, Malformed, read
 from reference.system.files import Unusable, content_of
 from reference.system.json_objects import Form, integer, like, many, mapping, named, read_object, text
@@ -25,6 +23,7 @@ SUITE, PROTOCOL = "2026.12", 1
 _EXACT = {"arithmetic": "exact"}
 _IMAGES = {"image_w": 8, "image_h": 6, "num_classes": 5}  # not square, so that (w, h) and (h, w) differ
 _MLP = {"model": "mlp", **_IMAGES}
+_SHORT = {"dtype": "bfloat16"}
 
 
 @dataclass(frozen=True)
@@ -54,6 +53,7 @@ CATALOGUE = (
     Entry("batch_parameter_server-002", {"steps": 4, "trainers": 3, "batch_size": 4, "lr": 0.05, **_MLP}),
     Entry("batch_parameter_server-003", {"steps": 4, "trainers": 3, "batch_size": 4, **_MLP, "model": "convnet"}),
     Entry("batch_parameter_server-004", {"steps": 3, "batch_size": 4, **_MLP, "model": "convnet", "dtype": "float64"}),
+    Entry("batch_parameter_server-005", {"steps": 3, "batch_size": 4, "trainers": 3, "lr": 0.5, **_MLP, **_SHORT}),
     Entry("sharded_parameter_server-001", {"servers": 3, **_IMAGES, **_EXACT}),
     Entry("sharded_parameter_server-002", {"steps": 4, "servers": 2, **_MLP, "model": "convnet"}),
     Entry("reinforce-001", {"observers": 2, "steps": 3, "dtype": "float64"}),
@@ -62,6 +62,7 @@ CATALOGUE = (
     Entry("batch_reinforce-002", {"observers": 2, "steps": 2, "n_steps": 30, "batch": False}),
     Entry("rnn-001", {"steps": 7, "ninp": 4, "nhid": 6, "nlayers": 2, "dropout": 0.0, "lr": 1.0, "dtype": "float64"}),
     Entry("rnn-002", {"steps": 7, "ninp": 4, "nhid": 6, "nlayers": 3}),
+    Entry("rnn-003", {"steps": 4, "batches": 2, "ninp": 4, "nhid": 6, "nlayers": 2, "lr": 2.0, **_SHORT}),
     Entry("pipeline-001", {**_IMAGES, **_EXACT}),
     Entry("pipeline-002", {"steps": 3, "batch_size": 10, **_MLP}),  # micro-batches of 3, 3, 2 and 2 images
     Entry("hybrid_ddp-001", {"rows": 20, **_EXACT}),
@@ -155,7 +156,7 @@ class SuiteCase:
     def bytes(self) -> int:
         """How many bytes all tensors have together that an answer may have."""
         every = (self.outputs | self.optional).values()
-        return sum(np.dtype(DTYPES[dtype]).itemsize * math.prod(shape) for dtype, shape in every)
+        return sum(DTYPES[dtype].itemsize * math.prod(shape) for dtype, shape in every)
 
 
 def _listed(tensors: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, tuple[int, ...]]]:

@@ -22,9 +22,12 @@ from reference.system.text import OneLine, shown
 from reference.trace.names import DIMENSIONS, ELEMENTS, misnamed
 
 Array = np.ndarray[Any, Any]
+# NumPy has no bfloat16: these are its bits, under a name of their own.
+BFLOAT16 = np.dtype([("bfloat16", "<i2")])
 # The dtypes that a case can ask for, little-endian.
-DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"}
-_NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
+_IN_NUMPY = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"}
+DTYPES = {**{name: np.dtype(code) for name, code in _IN_NUMPY.items()}, "BF16": BFLOAT16}
+_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 class Malformed(OneLine, ValueError):
@@ -128,7 +131,7 @@ def _array(name: str, entry: Any, data: memoryview, last: tuple[int, str]) -> tu
         raise Malformed(f"shape {shown(shape)}, wanted at most {DIMENSIONS} whole numbers and {ELEMENTS} elements")
     if not _counts(place) or len(place) != 2 or not place[0] <= place[1] <= len(data):
         raise Malformed(f"data_offsets {shown(place)}, wanted [begin, end) within {len(data)} bytes")
-    size = math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize
+    size = math.prod(shape) * DTYPES[dtype].itemsize
     if place[1] - place[0] != size:
         raise Malformed(f"{place[1] - place[0]} bytes, wanted {size} for {dtype} of shape {shown(tuple(shape))}")
     if size and place[0] < last[0]:

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-import numpy as np
-import torch
-
 from reference import load
-from reference.conform.inputs import Prepared, prepare
+from reference.conform.inputs import Prepared, prepare, tensor_of
 from reference.conform.suite import CATALOGUE, SuiteBroken, SuiteCase
 from reference.conform.tensor_file import Array
 from reference.explain.difference import same_bits
@@ -44,7 +41,7 @@ def judge_with_twin(
         check_inputs(case, reference)
     given = {name: tensor for name, tensor in reference.twin.tensors.items() if name not in case.outputs}
     names = [name for name in (*case.outputs, *case.optional) if name in arrays]  # layers as they are computed
-    tensors = {name: torch.from_numpy(np.array(arrays[name])) for name in names}
+    tensors = {name: tensor_of(arrays[name]) for name in names}
     run = Trace(reference.case, {**given, **{name: tensors[name] for name in case.outputs}})
     difference, verdict = judge(run, load(reference.entry.tutorial).train_locally, reference.errors)
     if verdict not in _WORDS:

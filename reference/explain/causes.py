@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from reference.explain.difference import close, same_bits
+from reference.explain.difference import close, rounding_of, same_bits
 from reference.explain.stages import Candidate, Cause, Failed
 from reference.trace.names import own_name
 
@@ -192,7 +192,7 @@ def precision(failed: Failed) -> Iterator[Cause]:
 
     def single(name: str) -> torch.Tensor:
         mine, right = failed.yours[name], failed.right[name]
-        fits = same_bits(mine, mine.float().double()) and close(mine, right, torch.finfo(torch.float32).eps)
+        fits = same_bits(mine, mine.float().double()) and close(mine, right, rounding_of(mine.float()))
         return mine if fits else right
 
     yield Cause("float32", "the right numbers up to float32's rounding: computed or stored in float32?", single)

@@ -10,14 +10,18 @@ import torch
 # How many roundings of its largest element two computations of one tensor may differ by. A sum of n terms in another
 # order differs by about the square root of n; the largest sums here have a few thousand terms.
 ROUNDINGS = 64.0
+# In dtypes of 16 bits, whose sums are added in float32.
+SHORT_ROUNDINGS = 8.0
 
 # A larger distance in ULPs tells nothing: across zero, or from it, it counts all the tiny numbers between.
 TELLING_ULPS = 10**6
 
 
-def eps_of(*tensors: torch.Tensor) -> float:
-    """The coarsest relative rounding of the tensors' dtypes; 0 for integers."""
-    return max((torch.finfo(each.dtype).eps for each in tensors if each.is_floating_point()), default=0.0)
+def rounding_of(*tensors: torch.Tensor) -> float:
+    """What rounding may change in these tensors, as a part of their largest element; 0 for integers."""
+    floats = [each for each in tensors if each.is_floating_point()]
+    counts = [SHORT_ROUNDINGS if each.element_size() == 2 else ROUNDINGS for each in floats]
+    return max((n * torch.finfo(each.dtype).eps for n, each in zip(counts, floats, strict=True)), default=0.0)
 
 
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -25,10 +29,11 @@ def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
     return a.shape == b.shape and a.dtype == b.dtype and bool((a == b).all())
 
 
-def close(a: torch.Tensor, b: torch.Tensor, eps: float | None = None, noise: float = 0.0) -> bool:
-    """Whether the tensors differ by rounding at most: ROUNDINGS of the larger of their largest elements.
+def close(a: torch.Tensor, b: torch.Tensor, rounding: float | None = None, noise: float = 0.0) -> bool:
+    """Whether the tensors differ by rounding at most: by a part of the larger of their largest elements.
 
-    ``noise``: what rounding may change in an element, if that is more, as in a sum whose terms cancel.
+    ``rounding``: the part, by default `rounding_of` both. ``noise``: what rounding may change in an element, if that is
+    more, as in a sum whose terms cancel.
     """
     if a.shape != b.shape:
         return False
@@ -38,7 +43,7 @@ def close(a: torch.Tensor, b: torch.Tensor, eps: float | None = None, noise: flo
     if not (left.isfinite().all() and right.isfinite().all()):
         return False
     scale = max(float(left.abs().max()), float(right.abs().max()))
-    allowed = max(noise, ROUNDINGS * (eps_of(a, b) if eps is None else eps) * scale)
+    allowed = max(noise, (rounding_of(a, b) if rounding is None else rounding) * scale)
     return float((left - right).abs().max()) <= allowed
 
 
@@ -76,7 +81,7 @@ def difference_of(
     left, right = yours.double().flatten(), reference.double().flatten()
     differing, beyond = ~(left == right), ""
     away = (left - right).abs()
-    more = differing & ~(away <= ROUNDINGS * eps_of(yours, reference) * float(right.abs().max()))
+    more = differing & ~(away <= rounding_of(yours, reference) * float(right.abs().max()))
     if not exact and bool(more.any()):
         differing, beyond = more, " by more than rounding"
     first = int(differing.nonzero()[0])

@@ -28,7 +28,8 @@ _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 # and one of the dtypes `_IN_NUMPY`.
 _PIECES, _IN_TURN = 8, 2**24
 _IN_NUMPY = {torch.float16, torch.float32, torch.float64}
-_SHORTER = {torch.float64: torch.float32}  # the next shorter dtype; bfloat16 for all others
+# The second half of a mantissa, as bits.
+_SECOND_HALF = {torch.float64: 2**29 - 1, torch.float32: 2**16 - 1, torch.float16: 2**5 - 1, torch.bfloat16: 2**4 - 1}
 
 
 def reordered(train_locally: Callable[..., Trace], case: Case, run: Trace | None, seed: int) -> Trace:
@@ -146,9 +147,8 @@ def _name(func: Any) -> str:
 def _move(tensor: torch.Tensor, draws: torch.Generator) -> None:
     """Move elements in place. If the second half of an element's mantissa is zero (0, 1, small integers), it stays."""
     steps = torch.randint(-1, 2, tensor.shape, generator=draws, dtype=torch.int8)
-    shorter = _SHORTER.get(tensor.dtype, torch.bfloat16)
-    steps *= tensor.to(shorter).to(tensor.dtype) != tensor
-    tensor.view(_INTEGERS[tensor.element_size()]).add_(steps)
+    bits = tensor.view(_INTEGERS[tensor.element_size()])
+    bits.add_(steps * (bits & _SECOND_HALF[tensor.dtype] != 0))
 
 
 def _decided(tensor: torch.Tensor, draws: torch.Generator) -> torch.Tensor:

@@ -66,7 +66,7 @@ LATE_REPORT = r"the report of trainer1 failed: RuntimeError: Could not find auto
 # The text depends on the transport or channel, and on which role notices the loss first.
 GONE = (
     r"(eof|EOF|EPIPE: broken pipe|ECONNRESET|ECONNABORTED|ECONNREFUSED|pipe closed|[Cc]onnection refused"
-    r"|process_vm_readv: No such process)"
+    r"|process_vm_readv: No such process|inThreadPool\(\) INTERNAL ASSERT FAILED)"
 )
 REMOTE_GONE = rf"({LATE}|{GONE}|On WorkerInfo)"  # `rpc.remote` itself does not raise: the fetch waits
 

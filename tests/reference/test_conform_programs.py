@@ -40,7 +40,7 @@ def test_the_program_in_rust_passes(suite: Suite, tmp_path: Path, capfd: Capture
     source, program = EXAMPLES / "rust" / "rnn.rs", tmp_path / "rust"
     subprocess.run(["rustc", "-O", "--edition", "2021", "-D", "warnings", "-o", program, source], check=True)
     found = verdicts(suite, [str(program)], "r*n*", tmp_path / "out", capfd)
-    assert found["rnn-001"] == found["rnn-002"] == "within bound"
+    assert found["rnn-001"] == found["rnn-002"] == found["rnn-003"] == "within bound"
     assert found["reinforce-001"] == "skipped"
 
 
@@ -49,7 +49,7 @@ def test_ddp_trains_as_the_batch_servers_do(suite: Suite, tmp_path: Path, capfd:
     program = [sys.executable, str(EXAMPLES / "torch" / "ddp.py")]
     found = verdicts(suite, program, "*h*_parameter_server-*", tmp_path / "out", capfd)
     assert found["batch_parameter_server-001"] == found["sharded_parameter_server-001"] == "equal"
-    assert found["batch_parameter_server-002"] in ("equal", "within bound")
+    assert {found["batch_parameter_server-002"], found["batch_parameter_server-005"]} <= {"equal", "within bound"}
     assert found["batch_parameter_server-003"] == found["sharded_parameter_server-002"] == "skipped"
 
 

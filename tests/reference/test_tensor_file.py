@@ -12,6 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from reference.conform.inputs import tensor_of
 from reference.conform.tensor_file import DTYPES, Malformed, Tensors, read, write
 from reference.trace.names import DIMENSIONS
 
@@ -43,13 +44,24 @@ def test_a_file_that_was_written_is_read_by_safetensors_itself(tmp_path: Path) -
 
 
 def test_each_dtype_is_read_as_safetensors_writes_it(tmp_path: Path) -> None:
-    kinds = [torch.float64, torch.float32, torch.int64, torch.int32, torch.int8, torch.uint8, torch.bool]
+    kinds = [
+        torch.float64,
+        torch.float32,
+        torch.bfloat16,
+        torch.int64,
+        torch.int32,
+        torch.int8,
+        torch.uint8,
+        torch.bool,
+    ]
     assert len(kinds) == len(DTYPES)
     tensors = {str(kind): torch.tensor([[0, 1], [1, 0]]).to(kind) for kind in kinds}
     save_file(tensors, tmp_path / "x", metadata={"name": "text"})
     found = read(tmp_path / "x", LONGEST)
     assert not found.problems
-    assert {name: array.tolist() for name, array in found.arrays.items()} == {n: t.tolist() for n, t in tensors.items()}
+    assert {name: tensor_of(array).tolist() for name, array in found.arrays.items()} == {
+        name: tensor.tolist() for name, tensor in tensors.items()
+    }
 
 
 MALFORMED = {

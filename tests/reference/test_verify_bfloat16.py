@@ -1,0 +1,105 @@
+"""Cases in bfloat16: right programs are within the bound, and mistakes are not, although three digits are left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from reference import load
+from reference.batch_parameter_server import initial_model, sgd
+from reference.conform.inputs import array_of, tensor_of
+from reference.conform.tensor_file import BFLOAT16, dtype_name
+from reference.conform.twin import prepared
+from reference.explain.explain import explain
+from reference.rounding.reordering import reordered
+from reference.trace import Trace
+from reference.verify import judge
+from tests.support.runs import against_twin, run
+
+SERVER, LSTM = "batch_parameter_server-005", "rnn-003"
+
+
+def judged(name: str, trace: Trace) -> str:
+    """The verdict of these numbers as those of a run of the case."""
+    case = prepared(name).case
+    return judge(Trace(case, trace.tensors), load(case.tutorial()).train_locally)[1]
+
+
+def twin_of(name: str, **fields: Any) -> Trace:
+    """The twin of a case with other ``fields``."""
+    case = replace(prepared(name).case, **fields)
+    trace: Trace = load(case.tutorial()).train_locally(case)
+    return trace
+
+
+@pytest.mark.parametrize("name", [SERVER, LSTM])
+def test_a_run_has_the_bits_of_its_twin(name: str) -> None:
+    trace = run(prepared(name).case)
+    assert {each.dtype for each in trace.tensors.values() if each.is_floating_point()} == {torch.bfloat16}
+    assert against_twin(trace).equal
+
+
+@pytest.mark.parametrize("name", [SERVER, LSTM])
+@pytest.mark.parametrize("seed", [101, 102])
+def test_sums_in_another_order_are_within_the_bound(name: str, seed: int) -> None:
+    case = prepared(name).case
+    assert judged(name, reordered(load(case.tutorial()).train_locally, case, None, seed)) == "within bound"
+
+
+@pytest.mark.parametrize("name", [SERVER, LSTM])
+def test_a_program_that_computes_in_float32_and_rounds_what_it_records_is_within_the_bound(name: str) -> None:
+    wide = twin_of(name, dtype="float32").tensors
+    short = {n: t.to(torch.bfloat16) if t.is_floating_point() else t for n, t in wide.items()}
+    assert judged(name, Trace(prepared(name).case, short)) == "within bound"
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "value"),
+    [
+        (SERVER, "momentum", 0.0),
+        (SERVER, "momentum", 0.5),
+        (SERVER, "lr", 0.75),
+        (SERVER, "lr", 0.25),
+        (LSTM, "dropout", 0.0),
+        (LSTM, "batches", 4),
+        (LSTM, "lr", 3.0),
+        (LSTM, "lr", 1.0),
+    ],
+)
+def test_a_mistake_is_noticed(name: str, field: str, value: float) -> None:
+    assert judged(name, twin_of(name, **{field: value})) == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "place", "cause"),
+    [
+        (SERVER, {"momentum": 0.0}, (1, "parameter"), "no-momentum"),
+        (LSTM, {"dropout": 0.0}, (0, "gradient"), "field"),
+    ],
+)
+def test_the_stage_of_a_mistake_is_named(name: str, fields: dict[str, Any], place: tuple[int, str], cause: str) -> None:
+    found = explain(twin_of(name, **fields).tensors, prepared(name).twin)
+    assert (found.place, found.cause) == (place, cause), found
+
+
+def test_every_parameter_is_updated() -> None:
+    """torch's fused SGD leaves whole vectors of a processor as they are in 16 bits (upstream issue 191763)."""
+    case: Any = prepared(SERVER).case
+    model = initial_model(case)
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    sgd(case, model).step()
+    assert all(bool((p != before[name]).all()) for name, p in model.named_parameters())
+
+
+@pytest.mark.parametrize("shape", [(), (2, 3)])
+def test_numbers_come_back_from_an_array_with_their_bits(shape: tuple[int, ...]) -> None:
+    tensor = torch.full(shape, 1.0039).to(torch.bfloat16)
+    array = array_of(tensor)
+    assert array.dtype == BFLOAT16
+    assert dtype_name(array) == "BF16"
+    assert torch.equal(tensor_of(array), tensor)
