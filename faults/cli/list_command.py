@@ -71,7 +71,7 @@ def _of_sites(sites: Mapping[str, Called], turn: float) -> Iterator[str]:
         if isinstance(each, Cell) and each.occurrence == "first":
             yield str(each.fault)
         elif isinstance(each, Unhurt) and each.injection == "all":
-            yield f"none for {each.site}: {each.reason}"
+            yield f"# none for {each.site}: {each.reason}"
 
 
 def _of_moments(moments: Sequence[Moments]) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _of_moments(moments: Sequence[Moments]) -> Iterator[str]:
         try:
             yield str(Fault(kind="Crash", role=each.first.role, at=str(each.first)))
         except PlanError:  # such as a call of a lambda
-            yield f"none at {each}: its name cannot stand in a plan"
+            yield f"# none at {each}: its name cannot stand in a plan"
             continue
         if each.first != each.last:
-            yield f"  up to at={each.last}"
+            yield f"#   up to at={each.last}"

@@ -22,6 +22,8 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     check_reports(options)
     reports = {name: _read(name) for name in options.files}
+    if len(reports) < len(options.files):
+        raise BadInput(f"got {', '.join(options.files)}: wanted each file once")
     try:
         merged = merge(reports)
         tell_sweep(options, merged, {})

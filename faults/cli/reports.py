@@ -39,9 +39,20 @@ _COUNTED = {"tests": "testcase", "failures": "failure", "errors": "error", "skip
 
 
 def check_reports(options: Any) -> None:
-    """Refuse, before anything runs, a file that could not be written. Raises BadInput."""
-    for path in (options.json, options.junit, options.html):
-        if path is not None:
+    """Refuse, before anything runs, a file that could not be written. Raises BadInput.
+
+    A file may lie in the run's own folder, which need not be there yet.
+    """
+    given = [path for path in (options.json, options.junit, options.html) if path is not None]
+    if len({*map(os.path.realpath, given)}) < len(given):
+        raise BadInput(f"got {given[0]} for several reports: wanted a file for each")
+    folder = getattr(options, "dir", None)
+    for path in given:
+        file = Path(os.path.realpath(path))
+        own = folder is not None and file.parent == Path(os.path.realpath(folder))
+        if own and file.name in (record.PLAN, record.RUN):
+            raise BadInput(f"cannot write {path}: the run has a file of this name, wanted another one")
+        if not own or Path(folder).exists():
             check_writable(path)
 
 

@@ -26,10 +26,10 @@ Told = Mapping[str, Any]
 def lines_of(report: Told) -> Iterator[str]:
     """Yield the lines, none longer than `WIDTH`. ``report``: that of `faults.cli.reports.of_sweep`."""
     alone, both = ([each for each in report["runs"] if name in each] for name in ("cell", "pair"))
-    yield _cut(f"{report['program']}: {_runs(alone)}, each under 1 fault", WIDTH)
+    yield _cut(f"{report['program']}: {_runs(alone, '1 fault')}", WIDTH)
     yield from _by_site(alone)
     if both:
-        yield _cut(f"{report['program']}: {_runs(both)}, each under 2 faults", WIDTH)
+        yield _cut(f"{report['program']}: {_runs(both, '2 faults')}", WIDTH)
         yield from map(_pair, both)
     yield from _unhurt(report["not_hurt"])
     yield from _table(alone)
@@ -42,8 +42,8 @@ def lines_of(report: Told) -> Iterator[str]:
         yield f"in pairs: {_counts(both)}"
 
 
-def _runs(runs: Sequence[Told]) -> str:
-    return f"{len(runs)} run{'s' * (len(runs) != 1)}"
+def _runs(runs: Sequence[Told], faults: str) -> str:
+    return f"1 run under {faults}" if len(runs) == 1 else f"{len(runs)} runs, each under {faults}"
 
 
 def _by_site(runs: Sequence[Told]) -> Iterator[str]:

@@ -285,7 +285,7 @@ def _killed(crash: Event) -> str:
 
 # Nothing was recorded. The program may not use RPC, or FAULTS_RUN may not have reached it.
 NO_RPC = (
-    "no RPC seen: no process called rpc.init_rpc, or FAULTS_RUN did not reach the process that did "
+    "no RPC seen: in no process rpc.init_rpc returned, or FAULTS_RUN did not reach the process in which it did "
     "(python -I, -E or -S, sudo, another interpreter, or a process started with another environment, "
     "without this one's FAULTS_RUN and PYTHONPATH)"
 )

@@ -154,7 +154,7 @@ def test_an_interrupted_sweep_shows_what_it_has(tmp_path: Path, capsys: pytest.C
         sweep_of(subject, given)
     out = capsys.readouterr().out
     assert json.loads(report.read_text())["passed"] is None
-    assert "careful: 1 run, each under 1 fault" in out
+    assert "careful: 1 run under 1 fault" in out
     assert out.splitlines()[-2:] == ["3 more were not run: nothing is known of them", "1 equal"]
 
 

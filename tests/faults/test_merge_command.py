@@ -86,6 +86,11 @@ def test_a_page_and_junit_are_written(capsys: pytest.CaptureFixture[str]) -> Non
     assert not Path("page-runs").exists()
 
 
+def test_a_file_that_is_given_twice_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["merge", part("a", 1, 1, run("Drop")), "a"]) == 2
+    assert capsys.readouterr().err == "error: got a, a: wanted each file once\n"
+
+
 @pytest.mark.parametrize(
     ("others", "said"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -10,13 +11,14 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from faults.cli.reports import as_junit, of_run, of_sweep, text_of
+from faults.cli.reports import as_junit, check_reports, of_run, of_sweep, text_of
 from faults.judge.rules import Check, Judgement
 from faults.ledger import Timeline
 from faults.ledger.record import End, Run
 from faults.plan import Fault, Plan
 from faults.run.sweep import Cell, Result, Swept, Unhurt
-from tests.support.targets import SCHEMA
+from reference.cli.options import BadInput
+from tests.support.targets import SCHEMA, options
 
 FAULT = Fault(kind="Drop", site="m:f", role="a", side="reply", nth=2)
 CELL = Cell("m:f", "Drop reply", "last", FAULT)
@@ -104,3 +106,24 @@ def test_junit_says_why_a_run_failed() -> None:
     assert failure.get("type") == "wrong"
     assert failure.get("message") == r"trace: <1> & \x1b2"
     assert failure.text == "trace: <1> & \\x1b2\na returned\nstored in runs/0000"
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_a_report_may_lie_in_the_runs_folder_that_is_made_later() -> None:
+    check_reports(options(dir="run", html="run/page.html", json="run/report.json", junit="j.xml"))
+    assert not Path("run").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"json": "a", "html": "./a"}, "got a for several reports: wanted a file for each"),
+        ({"html": "run/plan.json"}, "cannot write run/plan.json: the run has a file of this name, wanted another one"),
+        ({"json": "./run/run.json"}, "cannot write ./run/run.json: the run has a file of this name, wanted another"),
+        ({"json": "other/a.json"}, "cannot write other/a.json: No such file or directory"),
+    ],
+)
+@pytest.mark.usefixtures("own_folder")
+def test_a_report_that_would_be_written_over_or_nowhere_is_refused(given: dict[str, str], said: str) -> None:
+    with pytest.raises(BadInput, match=f"^{re.escape(said)}"):
+        check_reports(options(dir="run", **given))

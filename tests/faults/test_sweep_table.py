@@ -100,7 +100,7 @@ def test_a_pair_names_both_calls() -> None:
     both = {**run("Drop reply"), "pair": cells}
     del both["cell"]
     assert lines(run("Drop reply"), both)[3:5] == [
-        "my.py: 1 run, each under 2 faults",
+        "my.py: 1 run under 2 faults",
         "equal              1.2 s  Drop reply of Till.pay by till#1 + Duplicate of Till.pay by till#1",
     ]
 
