@@ -28,9 +28,10 @@ def read(path: Path) -> Arrays:
 
 
 def rounded(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The bits of bfloat16, the first half of float32's, rounded to nearest even."""
+    """The bits of bfloat16, the upper half of float32's, rounded to nearest even."""
     bits = array.view("<u4")
-    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("<u2")
+    nearest = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return np.where(np.isnan(array), 0x7FC0, nearest).astype("<u2")
 
 
 def write(path: Path, arrays: Arrays, short: bool = False) -> None:

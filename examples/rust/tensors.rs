@@ -58,7 +58,7 @@ pub fn read_tensors(path: &Path) -> Result<Tensors> {
     Ok(found)
 }
 
-/// The number with these bits of bfloat16, the first half of float32's.
+/// The number with these bits of bfloat16, the upper half of float32's.
 fn short(bits: u16) -> f64 {
     f32::from_bits((bits as u32) << 16).into()
 }
@@ -66,6 +66,9 @@ fn short(bits: u16) -> f64 {
 /// The bits of bfloat16, rounded to nearest even.
 fn short_bits(number: f64) -> u16 {
     let bits = (number as f32).to_bits();
+    if number.is_nan() {
+        return 0x7fc0;
+    }
     ((bits + 0x7fff + (bits >> 16 & 1)) >> 16) as u16
 }
 

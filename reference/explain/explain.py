@@ -148,6 +148,7 @@ def _cause(failed: Failed) -> tuple[str, list[str]]:
     """Try every cause, and other twins if none fits. Bits count more than a value within rounding."""
     found: dict[str, list[Cause]] = {"bits": [], "rounding": []}
     broken, due = list[str](), time.monotonic() + SECONDS
+    short = failed.right[failed.first].dtype == torch.bfloat16
     for some in (causes, other_twins):
         for each in some(failed):
             if time.monotonic() > due:
@@ -161,8 +162,8 @@ def _cause(failed: Failed) -> tuple[str, list[str]]:
             if how and each.id not in [other.id for other in found[how]]:
                 found[how].append(each)
         for how, said in (("bits", "bit for bit"), ("rounding", "up to rounding")):
-            # In an exact case the first wrong numbers have no rounding.
-            if found[how] and (how == "bits" or not failed.case.is_exact):
+            # In an exact case the first wrong numbers have no rounding; in bfloat16 many a cause is within it.
+            if found[how] and (how == "bits" or not (failed.case.is_exact or short)):
                 return found[how][0].id, [f"It is, {said}: {_either(found[how])}", *broken]
     return "unexplained", ["No general mistake gives these numbers.", *broken]
 

@@ -196,7 +196,7 @@ class NaturalBound:
         name, ratio = self.worst
         text = f"the worst error is {ratio:.2f} of its bound, in {name}"
         if self.blind:
-            text += f"; there is no bound for {len(self.blind)} tensors, which are rounding alone"
+            text += f"; there is no bound for {len(self.blind)} tensors, which rounding may change by their own size"
         if self.holds and self.hidden.rough:
             text += f"; {self.hidden}"
         return text
