@@ -46,13 +46,13 @@ def check_reports(options: Any) -> None:
     given = [path for path in (options.json, options.junit, options.html) if path is not None]
     if len({*map(os.path.realpath, given)}) < len(given):
         raise BadInput(f"got {given[0]} for several reports: wanted a file for each")
-    folder = getattr(options, "dir", None)
+    of_run = getattr(options, "dir", None)
+    folder = None if of_run is None else Path(os.path.realpath(of_run))
     for path in given:
         file = Path(os.path.realpath(path))
-        own = folder is not None and file.parent == Path(os.path.realpath(folder))
-        if own and file.name in (record.PLAN, record.RUN):
+        if file.parent == folder and file.name in (record.PLAN, record.RUN):
             raise BadInput(f"cannot write {path}: the run has a file of this name, wanted another one")
-        if not own or Path(folder).exists():
+        if file.parent != folder or file.parent.exists():
             check_writable(path)
 
 
