@@ -1,0 +1,16 @@
+"""A chain of 10,000 `then` is completed on one stack, and ends the process by SIGSEGV."""
+
+import subprocess
+import sys
+
+CHAIN = """
+import torch
+first = last = torch.futures.Future()
+for _ in range(10_000):
+    last = last.then(lambda done: done.value() + 1)
+first.set_result(0)
+print(last.wait())
+"""
+done = subprocess.run([sys.executable, "-c", CHAIN], capture_output=True, text=True)
+print(f"status {done.returncode}, output {done.stdout.strip()!r}, wanted status 0 and '10000'")
+sys.exit(done.returncode != 0)
