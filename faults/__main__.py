@@ -1,4 +1,4 @@
-"""``python -m faults``."""
+"""``python -m faults``, or ``rpc-faults``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ def _leave(number: int, frame: object) -> None:
     os._exit(130)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Run the command of this process's arguments, and leave with its exit status."""
     # As `interrupts.leave_at_once` does; but until `hiding` has answered, that module may be another project's.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number == signal.SIGTERM or signal.getsignal(number) is not signal.SIG_IGN:
@@ -29,3 +30,7 @@ if __name__ == "__main__":
     from reference.cli.main import status_of
 
     sys.exit(status_of("faults.cli.main", *modules_of(sys.argv[1:])))
+
+
+if __name__ == "__main__":
+    main()

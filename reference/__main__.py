@@ -1,4 +1,4 @@
-"""``python -m reference``."""
+"""``python -m reference``, or ``rpc-reference``."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ import sys
 
 from reference.system import interrupts
 
-if __name__ == "__main__":
+
+def main() -> None:
+    """Run the command of this process's arguments, and leave with its exit status."""
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
         interrupts.leave_to_torchrun()
     interrupts.leave_at_once()  # before more is imported
     from reference.cli.main import modules_of, status_of
 
     sys.exit(status_of(*modules_of(sys.argv[1:])))
+
+
+if __name__ == "__main__":
+    main()

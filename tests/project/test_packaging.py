@@ -7,6 +7,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
@@ -36,3 +38,19 @@ def test_the_lowest_versions_that_are_tested_are_the_lowest_that_are_allowed() -
     for each in allowed:
         name, _, bound = each.partition(">=")
         assert f"{lowest[name]}.".startswith(f"{bound}."), each
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments", "said"),
+    [("rpc-reference", ["list"], "batch_parameter_server"), ("rpc-faults", ["--help"], "usage: python -m faults")],
+)
+def test_a_script_is_the_command(script: str, arguments: list[str], said: str) -> None:
+    """It lies beside the Python into which this project is installed."""
+    command = [str(Path(sys.executable).with_name(script)), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout
+
+
+def test_the_version_that_is_cited_is_this_one() -> None:
+    assert f"\nversion: {PROJECT['project']['version']}\n" in (ROOT / "CITATION.cff").read_text()
