@@ -60,6 +60,7 @@ def nightly(seed: int, kept: Path) -> list[Stage]:
         (Job("random order", f"python -m pytest -n 4 {order} {seeds}"),),
         (Job("engines", "python -m tox run -e engines"),),
         (Job("browser", "python -m tox run -e browser"),),
+        (Job("docs", "python -m tox run -e docs"),),
         (Job("nemesis", f"python -m tests.nemesis --seconds 600 --seed {seed} --keep {kept / 'nemesis'}"),),
         # Without the versions of this environment, which tox would hand on.
         (Job("lowest", "env -u PIP_CONSTRAINT python -m tox run -e lowest"),),
