@@ -43,6 +43,14 @@ Exit status 0: success; 1: a run failed or differs from its twin; 2: bad input, 
 or an output that cannot be written; 3: unknown; 130: interrupted."""
 
 
+# What may be missing, and how it is installed.
+_TUTORIALS = " (pip install 'torch-rpc-reference[tutorials]')"
+_MISSING: dict[str | None, str] = {
+    "torch": "",
+    **dict.fromkeys(("torchvision", "gymnasium", "safetensors", "matplotlib"), _TUTORIALS),
+}
+
+
 def modules_of(arguments: Sequence[str]) -> list[str]:
     """The modules of a command line: the main one, and that of its command if there is one of that name."""
     module, _ = COMMANDS[arguments[0]] if arguments and arguments[0] in COMMANDS else COMMANDS["list"]
@@ -51,8 +59,8 @@ def modules_of(arguments: Sequence[str]) -> list[str]:
 
 def status_of(module: str, *others: str) -> int:
     """Run ``main`` of ``module`` and return the command's exit status: what ``main`` returns; 130 if interrupted; 2 if
-    its output cannot be written, because the disk is full or nobody reads the pipe any more, or if it needs torch and
-    there is none.
+    its output cannot be written, because the disk is full or nobody reads the pipe any more, or if it needs torch,
+    or what the extra ``tutorials`` brings, and that is not there.
 
     ``others``: modules that ``main`` will import; here a signal in the middle of it still ends the command at once.
     """
@@ -71,9 +79,9 @@ def status_of(module: str, *others: str) -> int:
         status = interrupts.STATUS
     except ModuleNotFoundError as error:
         interrupts.over()
-        if error.name != "torch":
+        if error.name not in _MISSING:
             raise
-        print("error: torch is not installed, which this command needs", file=sys.stderr)
+        print(f"error: {error.name} is not installed{_MISSING[error.name]}, which this command needs", file=sys.stderr)
         status = 2
     except OSError as error:
         interrupts.over()

@@ -32,7 +32,10 @@ def test_every_file_that_is_no_module_is_package_data() -> None:
 
 def test_the_lowest_versions_that_are_tested_are_the_lowest_that_are_allowed() -> None:
     """A bound of `2.6` is met by the first release that begins with that."""
-    allowed = [*PROJECT["project"]["dependencies"], *PROJECT["project"]["optional-dependencies"]["test"]]
+    extras = PROJECT["project"]["optional-dependencies"]
+    tutorials, *others = extras["test"]
+    assert tutorials == "torch-rpc-reference[tutorials]"
+    allowed = [*PROJECT["project"]["dependencies"], *extras["tutorials"], *others]
     lowest = dict(line.split("==") for line in (ROOT / "lowest.txt").read_text().splitlines() if "==" in line)
     assert lowest.keys() == {each.partition(">=")[0] for each in allowed}
     for each in allowed:
@@ -54,3 +57,30 @@ def test_a_script_is_the_command(script: str, arguments: list[str], said: str) -
 
 def test_the_version_that_is_cited_is_this_one() -> None:
     assert f"\nversion: {PROJECT['project']['version']}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+@pytest.mark.parametrize(
+    ("missing", "tutorial"),
+    [("gymnasium", "reinforce"), ("safetensors", "rnn"), ("torchvision", "pipeline")],
+)
+def test_a_missing_extra_is_one_line_that_names_it(missing: str, tutorial: str) -> None:
+    program = f"""
+import sys
+
+sys.modules[{missing!r}] = None
+sys.argv = ["reference", "run", {tutorial!r}]
+from reference.__main__ import main
+
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    told = f"{missing} is not installed (pip install 'torch-rpc-reference[tutorials]'), which this command needs"
+    assert (done.returncode, done.stderr) == (2, f"error: {told}\n")
+
+
+def test_faults_and_the_plugin_need_no_extra() -> None:
+    extras = [each.partition(">=")[0] for each in PROJECT["project"]["optional-dependencies"]["tutorials"]]
+    rooms = ["faults.pytest_plugin", "faults.hook", "faults.leaks", "reference.world"]
+    rooms += [f"faults.cli.{file.stem}" for file in (ROOT / "faults" / "cli").glob("*_command.py")]
+    program = f"import sys; sys.modules.update(dict.fromkeys({extras})); import {', '.join(rooms)}"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
