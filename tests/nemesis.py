@@ -29,9 +29,10 @@ from faults.judge.rules import Judgement
 from faults.ledger.moments_seen import census, roles_of, steps_of
 from faults.ledger.record import Run
 from faults.plan import Fault, Plan, PlanError
-from faults.run.runs import Subject, of_tutorial, run
+from faults.run.runs import Subject, run
 from faults.run.shrink import Shrinker
 from faults.run.sweep import SweepFailed, healthy
+from faults.run.tutorial import of_tutorial
 from faults.strategies import faults
 from reference import TUTORIALS
 from reference.system import interrupts

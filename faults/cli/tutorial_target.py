@@ -14,8 +14,9 @@ from faults.judge.bound import MARGIN, bound_of_timeout, lasting
 from faults.judge.rules import Judgement
 from faults.ledger.record import Run
 from faults.plan.plan import Plan
-from faults.run.runs import Subject, check_roles, of_tutorial, run
+from faults.run.runs import Subject, check_roles, run
 from faults.run.sweep import Runner, healthy
+from faults.run.tutorial import of_tutorial
 from reference.cli.options import BadInput, add_case_options, known
 from reference.verify.verify import quick
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,11 +22,7 @@ from faults.ledger.record import End, Run
 from faults.ledger.run_files import renewed
 from faults.plan.plan import Plan, PlanError
 from faults.run.leftovers import adopting, leaks
-from reference import load
-from reference.outcome import Outcome, Raised, Returned
-from reference.trace.case import Case
-from reference.trace.trace import Trace, TraceError
-from reference.verify.verify import changes, judge, prove
+from reference.outcome import Outcome, Raised
 from reference.world import start
 from reference.world.launcher import launch
 from reference.world.start import LONGEST
@@ -96,9 +91,6 @@ def prepared(plan: Plan, folder: str | os.PathLike[str], *, trace: bool = False)
         return place
 
 
-# Translates the verdicts of `reference.verify.verify`. If a case is refused, its twin cannot judge the run.
-_TRACES = {"equal": "equal", "within bound": "equal", "unknown": "unknown", "refused": "unknown"}
-
 Functions = Mapping[str, Callable[..., object]]
 
 
@@ -128,39 +120,6 @@ class Subject:
     timeout: float
     judge: Callable[[Mapping[str, Outcome]], Compared | tuple[str, str] | None] = _no_trace
     isolated: bool = False
-
-
-def of_tutorial(case: Case) -> Subject:
-    """Make a subject of a tutorial, whose trace is compared with its twin's.
-
-    Raises:
-        CaseError: the case is exact, but one of its sums rounds.
-    """
-    prove(case)
-    name = f"{case.tutorial()} {changes(case)}".strip()
-    return Subject(name, load(case.tutorial()).roles(case), case.timeout, partial(_judged, case), isolated=True)
-
-
-def _judged(case: Case, outcomes: Mapping[str, Outcome]) -> Compared | None:
-    traces = [o.value for o in outcomes.values() if isinstance(o, Returned) and isinstance(o.value, Trace)]
-    if not traces:
-        return None
-    train_locally, twins = load(case.tutorial()).train_locally, list[Trace]()
-
-    def twin(*given: Any, **how: Any) -> Trace:
-        twins.append(train_locally(*given, **how))
-        return twins[-1]
-
-    difference, verdict = judge(traces[0], twin)
-    losses = {"run": traces[0], **({"twin": twins[0]} if twins else {})}
-    return Compared(_TRACES.get(verdict, "wrong"), difference, dict(_finite(losses)))
-
-
-def _finite(traces: Mapping[str, Trace]) -> Iterator[tuple[str, list[float]]]:
-    for name, trace in traces.items():
-        with suppress(TraceError):  # a loss is not one number
-            if all(map(math.isfinite, losses := trace.losses())):
-                yield name, losses
 
 
 def run(

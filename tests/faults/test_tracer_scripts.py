@@ -11,7 +11,8 @@ import pytest
 from faults.cli.main import main
 from faults.ledger.record import is_traced
 from faults.plan import Plan
-from faults.run.runs import of_tutorial, prepared, run
+from faults.run.runs import prepared, run
+from faults.run.tutorial import of_tutorial
 from reference.verify import quick
 from tests.support.script_runs import SCRIPTS
 

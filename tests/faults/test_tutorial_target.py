@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import torch
 
-from faults.run.runs import Compared, of_tutorial
+from faults.run.runs import Compared
+from faults.run.tutorial import of_tutorial
 from reference import load
 from reference.outcome import Raised, Returned
 from reference.trace import Trace

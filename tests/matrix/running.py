@@ -9,7 +9,8 @@ from typing import Any
 from faults.judge.rules import Judgement
 from faults.ledger.record import Run
 from faults.plan import Plan
-from faults.run.runs import of_tutorial, run
+from faults.run.runs import run
+from faults.run.tutorial import of_tutorial
 from reference.verify import quick
 from tests.matrix.matrix import Cell
 from tests.matrix.verdicts import Expected

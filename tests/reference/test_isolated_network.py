@@ -14,7 +14,7 @@ import pytest
 
 import faults.run.runs
 from faults.plan import Plan
-from faults.run.runs import of_tutorial
+from faults.run.tutorial import of_tutorial
 from reference.cli import table_command
 from reference.outcome import Raised, WorldError
 from reference.rpc.traffic import traffic
