@@ -16,14 +16,17 @@ import pytest
 
 import faults.cli.main
 import reference.cli.main
+from faults.cli.reports import of_sweep
 from faults.inject.messages import small_files_only
 from faults.ledger.ledger import SCHEMA
 from faults.plan import Plan
 from faults.plan.kinds import NAMES
+from faults.run.sweep import Swept
 from reference import load
 from reference.conform.twin import prepared
 
 ROOT = Path(__file__).parents[2]
+WORKFLOWS = tuple(f"examples/ci/{path.name}" for path in sorted((ROOT / "examples" / "ci").glob("*.yml")))
 PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
 
 
@@ -46,14 +49,15 @@ def started(*arguments: object, **options: object) -> None:
 
 def commands(page: str) -> Iterator[tuple[str, list[str]]]:
     """Yield (package, arguments) of every command line of this project."""
-    for line in "".join(blocks(page)).replace("\\\n", " ").splitlines():
+    lines = re.findall(r"- run: (.*?)(?: > .*)?\n", (ROOT / page).read_text()) if page in WORKFLOWS else blocks(page)
+    for line in "\n".join(lines).replace("\\\n", " ").splitlines():
         if "$" not in line and re.match(r"(python -m|torchrun .* -m) (faults|reference)\b", line):
             words = shlex.split(line, comments=True)
             place = words.index("-m") + 1
             yield words[place], words[place + 1 :]
 
 
-COMMAND_LINES = [(page, *command) for page in PAGES for command in commands(page)]
+COMMAND_LINES = [(page, *command) for page in (*PAGES, *WORKFLOWS) for command in commands(page)]
 
 
 def test_command_lines_are_found() -> None:
@@ -89,7 +93,7 @@ def test_a_command_line_is_accepted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(folder)
-    for name in ("my.py", "shop.py", "greet.py"):
+    for name in ("my.py", "shop.py", "greet.py", "expected.toml"):
         (folder / name).touch()
     (folder / "plan.txt").write_text("Drop site=__main__:pay role=till nth=1 side=reply")
     for place in ("run_command.launch", "verify_command.verify", "table_command.warm_up", "run_command.run_rank"):
@@ -110,11 +114,13 @@ def test_a_command_line_is_accepted(
             trace.save(name)
     if arguments[0] == "conform" and arguments[1] != "export":
         reference.cli.main.main(["conform", "export", arguments[2], "--cases", "rpc*"])
+    if arguments[0] == "merge":
+        Path(arguments[1]).write_text(json.dumps(of_sweep("my.py", Swept())))
     try:
         status = {"faults": faults.cli.main.main, "reference": reference.cli.main.main}[package](arguments)
         judges = arguments[0] == "check" and "--as-plan" not in arguments
         assert status == (3 if judges else 0), capsys.readouterr().err
-        prints = ("list", "prepare", "check", "report", "compare")
+        prints = ("list", "prepare", "check", "report", "compare", "merge")
         assert arguments[0] in prints or arguments[:2] == ["conform", "export"]
     except Started:
         assert arguments[0] not in ("prepare", "check", "report")
