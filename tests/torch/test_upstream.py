@@ -12,7 +12,8 @@ import torch
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = sorted((ROOT / "examples" / "upstream").glob("*.py"))
-ROWS = [line.split(" | ") for line in (ROOT / "docs" / "upstream.md").read_text().splitlines() if line.startswith("| ")]
+TABLE = (ROOT / "docs" / "upstream.md").read_text().partition("\n## ")[0]
+ROWS = [line.split(" | ") for line in TABLE.splitlines() if line.startswith("| ")]
 VERSIONS = ROWS[0][2:]
 
 
