@@ -44,8 +44,9 @@ def check_reports(options: Any) -> None:
     A file may lie in the run's own folder, which need not be there yet.
     """
     given = [path for path in (options.json, options.junit, options.html) if path is not None]
-    if len({*map(os.path.realpath, given)}) < len(given):
-        raise BadInput(f"got {given[0]} for several reports: wanted a file for each")
+    for path in given:
+        if [*map(os.path.realpath, given)].count(os.path.realpath(path)) > 1:
+            raise BadInput(f"got {path} for several reports: wanted a file for each")
     of_run = getattr(options, "dir", None)
     folder = None if of_run is None else Path(os.path.realpath(of_run))
     for path in given:

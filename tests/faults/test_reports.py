@@ -117,7 +117,7 @@ def test_a_report_may_lie_in_the_runs_folder_that_is_made_later() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"json": "a", "html": "./a"}, "got a for several reports: wanted a file for each"),
+        ({"json": "b", "junit": "a", "html": "./a"}, "got a for several reports: wanted a file for each"),
         ({"html": "run/plan.json"}, "cannot write run/plan.json: the run has a file of this name, wanted another one"),
         ({"json": "./run/run.json"}, "cannot write ./run/run.json: the run has a file of this name, wanted another"),
         ({"json": "other/a.json"}, "cannot write other/a.json: No such file or directory"),
