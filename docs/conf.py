@@ -29,19 +29,44 @@ autodoc_typehints_format = "short"
 # The folder of tutorials is made by this file, and ignored by git.
 exclude_patterns = ["_build"]
 
-_ERRATA = re.compile(r"^\| (S?\d+\.\d+) \| (.*) \| (.*) \| (.*) \| (.*) \|$", re.MULTILINE)
+_ERRATA = re.compile(r"^\| (S?\d+)\.(\d+) \| (.*) \| (.*) \| (.*) \| (.*) \|$", re.MULTILINE)
+# Which steps of which seed each tutorial is made of, beside the rows that name its module: first and last numbers.
+_STEPS = {
+    "rpc_basics": {"S0": (1, 5), "S3": (1, 1)},
+    "rref_dataflow": {"S3": (1, 1)},
+    "dist_autograd": {"S3": (2, 3)},
+    "parameter_server": {"S1": (1, 17)},
+    "batch_parameter_server": {"S2": (1, 12)},
+    "sharded_parameter_server": {"S3": (6, 6)},
+    "reinforce": {"S0": (6, 14)},
+    "batch_reinforce": {"S2": (20, 38)},
+    "rnn": {"S0": (15, 22)},
+    "pipeline": {"S4": (1, 14)},
+    "hybrid_ddp": {"S3": (7, 7)},
+}
 _FOLDER = re.compile(r"\[([^\]]+)\]\((?:\.\./)?(?:examples|tests|reference)(?:/\w+)?/?\)")
 _TUTORIAL = re.compile(r"\]\((?:\.\./)?reference/(\w+)\.py\)")
+
+
+def errata() -> list[tuple[str, ...]]:
+    """The rows of errata.md: seed, step, what is published, what happens, what is here, severity."""
+    return _ERRATA.findall((DOCS / "errata.md").read_text(encoding="utf-8"))
+
+
+def _range(name: str, seed: str) -> tuple[int, int]:
+    first, last = _STEPS[name].get(seed, (0, -1))
+    return first, last + 1
 
 
 def tutorial_page(name: str) -> str:
     """Return the page of a tutorial, in MyST's Markdown."""
     rows = [
-        f"| {number} | {published} | {happens} | {here} |"
-        for number, published, happens, here, _ in _ERRATA.findall((DOCS / "errata.md").read_text(encoding="utf-8"))
-        if re.search(rf"`{name}\b", here)
+        f"| {seed}.{step} | {published} | {happens} | {here} | {severity} |"
+        for seed, step, published, happens, here, severity in errata()
+        if int(step) in range(*_range(name, seed)) or re.search(rf"`{name}\b", here)
     ]
-    table = ["| | published | what happens | here |", "|---|---|---|---|", *rows] if rows else ["None by itself."]
+    rows = [re.sub(r"\]\((\w+\.md)", r"](../\1", row) for row in rows]  # seen from the folder of tutorials
+    table = ["| | published | what happens | here | severity |", "|---|---|---|---|---|", *rows]
     return "\n".join(
         [
             f"# {name}",
@@ -77,6 +102,9 @@ def read(_: Any, *place_and_content: Any) -> None:
 
 
 def setup(app: Any) -> None:
+    for seed, step, *_ in errata():
+        if seed[0] == "S" and seed != "S3" and not any(int(step) in range(*_range(name, seed)) for name in _STEPS):
+            raise ValueError(f"erratum {seed}.{step} is of no tutorial in _STEPS")
     (DOCS / "tutorials").mkdir(exist_ok=True)
     for name in TUTORIALS:
         (DOCS / "tutorials" / f"{name}.md").write_text(tutorial_page(name), encoding="utf-8")

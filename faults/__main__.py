@@ -20,7 +20,7 @@ def main() -> None:
             signal.signal(number, _leave)
     from torch_rpc_reference_startup import hiding, say
 
-    if hidden := hiding():
+    if hidden := hiding(""):  # the folder's modules come first in the processes of roles
         say(hidden)
         sys.exit(2)
     from faults.script import autostart

@@ -13,6 +13,11 @@ def main() -> None:
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
         interrupts.leave_to_torchrun()
     interrupts.leave_at_once()  # before more is imported
+    from torch_rpc_reference_startup import hiding, say
+
+    if hidden := hiding("", packages=["reference"]):  # in the processes of roles, after `rpc-reference`
+        say(hidden)
+        sys.exit(2)
     from reference.cli.main import modules_of, status_of
 
     sys.exit(status_of(*modules_of(sys.argv[1:])))

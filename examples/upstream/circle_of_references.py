@@ -30,10 +30,11 @@ def play(rank, store):
         found = [left(), rpc.rpc_sync("w1", left)]
         print(f"{found} objects are left at the processes, wanted none: nobody else refers to them")
     rpc.shutdown()
-    sys.exit(rank == 0 and any(found))
+    sys.exit(10 if rank == 0 and any(found) else 0)
 
 
 if __name__ == "__main__":
     store = f"{tempfile.mkdtemp()}/store"
     processes = multiprocessing.start_processes(play, (store,), nprocs=2, join=False).processes
-    sys.exit(any(process.join() or process.exitcode for process in processes))
+    status = [process.join() or process.exitcode for process in processes]
+    sys.exit(10 if status == [10, 0] else any(status))

@@ -22,9 +22,9 @@ if __name__ == "__main__":
     ends.start()
     ends.join()
     again.start()
-    again.join(10)
+    again.join(15)
     hang = [each.is_alive() for each in (stays, again)]
-    print(f"in init_rpc after 10 s: the process that stayed {hang[0]}, the one that was started again {hang[1]}")
+    print(f"in init_rpc after 15 s: the process that stayed {hang[0]}, the one that was started again {hang[1]}")
     for process in (stays, again):
         process.kill()
-    sys.exit(any(hang))
+    sys.exit(10 if all(hang) and ends.exitcode == 0 else any([ends.exitcode, *hang]))

@@ -14,4 +14,4 @@ try:
     print(f"the result is {future.wait()}")
 except Exception as error:
     print(f"wait() raised {error!r}, wanted the result, 1")
-    sys.exit(1)
+    sys.exit(10)

@@ -1,4 +1,4 @@
-"""`DistributedOptimizer` moves a parameter that has no gradient in the context by its last gradient again."""
+"""`DistributedOptimizer` of a class of one's own moves a parameter without a gradient by its last gradient again."""
 
 import sys
 import tempfile
@@ -23,4 +23,4 @@ for loss in (one + two, two * 1):  # the second does not need `one`
         optimizer.step(context)
 print(f"after a step of both and a step of the second they are {one.item()} and {two.item()}, wanted -1 and -2")
 rpc.shutdown()
-sys.exit(one.item() != -1)
+sys.exit(0 if one.item() == -1 else 10)

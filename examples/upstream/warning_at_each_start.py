@@ -12,4 +12,4 @@ with warnings.catch_warnings(record=True) as found:
     rpc.init_rpc("a", rank=0, world_size=1, rpc_backend_options=options)
 rpc.shutdown()
 print(f"{len(found)} warnings, wanted none", *(str(each.message) for each in found), sep="\n")
-sys.exit(bool(found))
+sys.exit(10 if any("ProcessGroupGloo" in str(each.message) for each in found) else 0)

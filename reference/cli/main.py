@@ -43,8 +43,8 @@ Exit status 0: success; 1: a run failed or differs from its twin; 2: bad input, 
 or an output that cannot be written; 3: unknown; 130: interrupted."""
 
 
-# What may be missing, and how it is installed.
-_TUTORIALS = " (pip install 'torch-rpc-reference[tutorials]')"
+# What may be missing, and what brings it.
+_TUTORIALS = ": install this project with its extra `tutorials`"
 _MISSING: dict[str | None, str] = {
     "torch": "",
     **dict.fromkeys(("torchvision", "gymnasium", "safetensors", "matplotlib"), _TUTORIALS),
@@ -81,7 +81,7 @@ def status_of(module: str, *others: str) -> int:
         interrupts.over()
         if error.name not in _MISSING:
             raise
-        print(f"error: {error.name} is not installed{_MISSING[error.name]}, which this command needs", file=sys.stderr)
+        print(f"error: {error.name} is not installed, which this command needs{_MISSING[error.name]}", file=sys.stderr)
         status = 2
     except OSError as error:
         interrupts.over()

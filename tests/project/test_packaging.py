@@ -59,6 +59,17 @@ def test_the_version_that_is_cited_is_this_one() -> None:
     assert f"\nversion: {PROJECT['project']['version']}\n" in (ROOT / "CITATION.cff").read_text()
 
 
+@pytest.mark.parametrize(("script", "package"), [("rpc-reference", "reference"), ("rpc-faults", "faults")])
+def test_a_script_names_a_module_that_would_hide_its_package_in_roles(
+    script: str, package: str, tmp_path: Path
+) -> None:
+    (tmp_path / f"{package}.py").touch()
+    command = [str(Path(sys.executable).with_name(script)), "run", "rnn", "--steps", "1"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    told = f"{tmp_path / package}.py hides the package `{package}` of torch-rpc-reference"
+    assert (done.returncode, done.stderr) == (2, f"torch-rpc-reference: {told}\n")
+
+
 @pytest.mark.parametrize(
     ("missing", "tutorial"),
     [("gymnasium", "reinforce"), ("safetensors", "rnn"), ("torchvision", "pipeline")],
@@ -74,7 +85,7 @@ from reference.__main__ import main
 main()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
-    told = f"{missing} is not installed (pip install 'torch-rpc-reference[tutorials]'), which this command needs"
+    told = f"{missing} is not installed, which this command needs: install this project with its extra `tutorials`"
     assert (done.returncode, done.stderr) == (2, f"error: {told}\n")
 
 
