@@ -27,12 +27,12 @@ _LONGEST = 3900
 _said: list[str] = []
 
 
-def hiding(*first: str, packages: Sequence[str] = PACKAGES) -> str:
-    """Name the module of another project that hides one of ``packages``, and its place; empty if none does.
+def hiding(*first: str) -> str:
+    """Name the module of another project that hides one of these packages, and its place; empty if none does.
 
     ``first``: folders that will come before all others on Python's path.
     """
-    for name in packages:
+    for name in PACKAGES:
         spec = PathFinder.find_spec(name, [*first, *sys.path])
         if spec is not None and not _is_of_this_project(name, spec):
             place = spec.origin or ", ".join(spec.submodule_search_locations or ())

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.machinery import PathFinder
 
+import reference
 from reference.system import interrupts
 
 
@@ -13,10 +15,9 @@ def main() -> None:
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
         interrupts.leave_to_torchrun()
     interrupts.leave_at_once()  # before more is imported
-    from torch_rpc_reference_startup import hiding, say
-
-    if hidden := hiding("", packages=["reference"]):  # in the processes of roles, after `rpc-reference`
-        say(hidden)
+    here = PathFinder.find_spec("reference", [""])  # another one, where `rpc-reference` was started
+    if here and here.origin and os.path.realpath(here.origin) != os.path.realpath(reference.__file__):
+        sys.stderr.write(f"error: {here.origin} would hide the package `reference` in the processes of roles\n")
         sys.exit(2)
     from reference.cli.main import modules_of, status_of
 

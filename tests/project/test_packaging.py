@@ -59,15 +59,21 @@ def test_the_version_that_is_cited_is_this_one() -> None:
     assert f"\nversion: {PROJECT['project']['version']}\n" in (ROOT / "CITATION.cff").read_text()
 
 
-@pytest.mark.parametrize(("script", "package"), [("rpc-reference", "reference"), ("rpc-faults", "faults")])
+@pytest.mark.parametrize(
+    ("script", "package", "said"),
+    [
+        ("rpc-reference", "reference", "error: {} would hide the package `reference` in the processes of roles"),
+        ("rpc-faults", "faults", "torch-rpc-reference: {} hides the package `faults` of torch-rpc-reference"),
+    ],
+)
 def test_a_script_names_a_module_that_would_hide_its_package_in_roles(
-    script: str, package: str, tmp_path: Path
+    script: str, package: str, said: str, tmp_path: Path
 ) -> None:
     (tmp_path / f"{package}.py").touch()
     command = [str(Path(sys.executable).with_name(script)), "run", "rnn", "--steps", "1"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
-    told = f"{tmp_path / package}.py hides the package `{package}` of torch-rpc-reference"
-    assert (done.returncode, done.stderr) == (2, f"torch-rpc-reference: {told}\n")
+    told = said.format(tmp_path / f"{package}.py")
+    assert (done.returncode, done.stderr) == (2, f"{told}\n")
 
 
 @pytest.mark.parametrize(

@@ -84,10 +84,11 @@ def damaged(tensor: torch.Tensor, chance: random.Random) -> torch.Tensor:
     if not tensor.is_floating_point():
         return found + 1
     how = chance.choice(("one", "scaled", "shifted", "sign"))
+    size = 1 + float(tensor.abs().max())
     if how == "one":
-        found.view(-1)[chance.randrange(found.numel())] += 1
+        found.view(-1)[chance.randrange(found.numel())] += size
         return found
-    return found * 1.5 + 0.5 if how == "scaled" else found + 0.7 if how == "shifted" else -found - 1
+    return found * 1.5 + 0.5 if how == "scaled" else found + 0.7 * size if how == "shifted" else -found - 1
 
 
 @pytest.mark.long
