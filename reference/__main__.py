@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from importlib.machinery import PathFinder
+from pathlib import Path
 
-import reference
 from reference.system import interrupts
 
 
@@ -15,8 +15,8 @@ def main() -> None:
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
         interrupts.leave_to_torchrun()
     interrupts.leave_at_once()  # before more is imported
-    here = PathFinder.find_spec("reference", [""])  # another one, where `rpc-reference` was started
-    if here and here.origin and os.path.realpath(here.origin) != os.path.realpath(reference.__file__):
+    here = PathFinder.find_spec("reference", [""])  # where `rpc-reference` was started: perhaps another project's
+    if here and here.origin and not Path(here.origin).with_name("outcome.py").exists():
         sys.stderr.write(f"error: {here.origin} would hide the package `reference` in the processes of roles\n")
         sys.exit(2)
     from reference.cli.main import modules_of, status_of
