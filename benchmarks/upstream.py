@@ -1,7 +1,7 @@
 """Run the reproductions of examples/upstream with each of several Pythons, and print what docs/upstream.md has of them.
 
 ``python benchmarks/upstream.py [PYTHON ...]``: one with each version of torch; by default the one that runs this. A
-reproduction's exit status is 10 if torch has the defect, and 0 if not.
+reproduction's exit status is 10 if torch does what its docstring says, and 0 if not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SIGNS = {0: "no", 10: "yes"}
 
 
 def seen(python: str, program: Path) -> str:
-    """Say whether torch has the defect: yes, no, or how else the program ended."""
+    """Say whether torch does what a program shows: yes, no, or how else the program ended."""
     command = [python, "-W", "ignore", str(program)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
@@ -31,7 +31,7 @@ def seen(python: str, program: Path) -> str:
 
 def table(found: Mapping[str, Mapping[Path, str]]) -> str:
     """The table of reproductions and versions of torch, in Markdown."""
-    lines = [f"| reproduction | the defect | {' | '.join(found)} |", f"|---|---|{'---|' * len(found)}"]
+    lines = [f"| reproduction | what torch does | {' | '.join(found)} |", f"|---|---|{'---|' * len(found)}"]
     for program in sorted(EXAMPLES.glob("*.py")):
         about = ast.get_docstring(ast.parse(program.read_text(encoding="utf-8"))) or ""
         cells = [f"[`{program.stem}`](../examples/upstream/{program.name})", about.rstrip(".")]
@@ -42,7 +42,7 @@ def table(found: Mapping[str, Mapping[Path, str]]) -> str:
 def main() -> None:
     found: dict[str, dict[Path, str]] = {}
     for python in sys.argv[1:] or [sys.executable]:
-        ask = "import torch; print(torch.__version__.partition('+')[0])"
+        ask = "import torch; print('.'.join(torch.__version__.split('.')[:2]))"
         version = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True).stdout.strip()
         programs = sorted(EXAMPLES.glob("*.py"))
         with ThreadPoolExecutor(4) as pool:

@@ -46,11 +46,8 @@ _STEPS = {
 }
 _FOLDER = re.compile(r"\[([^\]]+)\]\((?:\.\./)?(?:examples|tests|reference)(?:/\w+)?/?\)")
 _TUTORIAL = re.compile(r"\]\((?:\.\./)?reference/(\w+)\.py\)")
-
-
-def errata() -> list[tuple[str, ...]]:
-    """The rows of errata.md: seed, step, what is published, what happens, what is here, severity."""
-    return _ERRATA.findall((DOCS / "errata.md").read_text(encoding="utf-8"))
+# The rows of errata.md: seed, step, what is published, what happens, what is here, severity.
+_ROWS: list[tuple[str, ...]] = _ERRATA.findall((DOCS / "errata.md").read_text(encoding="utf-8"))
 
 
 def _range(name: str, seed: str) -> tuple[int, int]:
@@ -62,7 +59,7 @@ def tutorial_page(name: str) -> str:
     """Return the page of a tutorial, in MyST's Markdown."""
     rows = [
         f"| {seed}.{step} | {published} | {happens} | {here} | {severity} |"
-        for seed, step, published, happens, here, severity in errata()
+        for seed, step, published, happens, here, severity in _ROWS
         if int(step) in range(*_range(name, seed)) or re.search(rf"`{name}\b", here)
     ]
     rows = [re.sub(r"\]\((\w+\.md)", r"](../\1", row) for row in rows]  # seen from the folder of tutorials
@@ -102,7 +99,7 @@ def read(_: Any, *place_and_content: Any) -> None:
 
 
 def setup(app: Any) -> None:
-    for seed, step, *_ in errata():
+    for seed, step, *_ in _ROWS:
         if seed[0] == "S" and seed != "S3" and not any(int(step) in range(*_range(name, seed)) for name in _STEPS):
             raise ValueError(f"erratum {seed}.{step} is of no tutorial in _STEPS")
     (DOCS / "tutorials").mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Any error in a callback of `then` becomes a RuntimeError, even `SystemExit` and `KeyboardInterrupt`."""
+"""Any error in a callback of `then` becomes a RuntimeError, even `SystemExit` (upstream issue 51673)."""
 
 import sys
 
