@@ -7,6 +7,7 @@ import logging
 import multiprocessing.forkserver
 import os
 import random
+import resource
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -236,7 +237,10 @@ def _open_log(config: RoleConfig) -> None:
 
 
 def prepare_process(name: str, threads: int) -> None:
-    """Seed the random states by the role's name, and set the number of threads per operator."""
+    """Seed the random states by the role's name, set the number of threads per operator, and allow as many open files
+    as the system does: with 1,024, the usual limit, a process talks to some 125 others."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     seed = seed_for(0, name)
     random.seed(seed)
     np.random.seed(seed % 2**32)

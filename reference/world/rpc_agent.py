@@ -9,7 +9,8 @@ import os
 import socket
 import struct
 import warnings
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,37 @@ def silence_upstream() -> None:
     warnings.filterwarnings("ignore", message=r".?TorchScript.? support for functional optimizers")
 
 
+# Lets the process group of torch's start connect only the roles that exchange something, not each with each.
+_LAZY = "TORCH_GLOO_LAZY_INIT"
+
+
+@contextmanager
+def _ready_for_many() -> Iterator[None]:
+    """Let torch's start take more than 64 roles: with fewer connections, of which no listener turns one away.
+
+    At the start all roles connect to the first one at once. TensorPipe's queue has room for 128 connections, and a role
+    opens several. The kernel tries one that found no room again after 1, 2, 4 s, or resets it.
+    """
+    api: Any = rpc.api
+    started, lazy = api._init_rpc_states, os.environ.get(_LAZY)
+
+    def lengthened(agent: object) -> None:
+        started(agent)
+        for each in filter(Path.is_socket, Path("/proc/self/fd").iterdir()):
+            with suppress(OSError), socket.socket(fileno=os.dup(int(each.name))) as own:
+                if own.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                    own.listen(socket.SOMAXCONN)
+
+    os.environ.setdefault(_LAZY, "1")
+    api._init_rpc_states = lengthened
+    try:
+        yield
+    finally:
+        api._init_rpc_states = started
+        if lazy is None:
+            del os.environ[_LAZY]
+
+
 def start_agent(
     name: str,
     rank: int,
@@ -164,4 +196,5 @@ def start_agent(
     else:
         built = rpc.backend_registry.construct_rpc_backend_options(kind, **arguments)
     silence_upstream()
-    rpc.init_rpc(name, backend=kind, rank=rank, world_size=world_size, rpc_backend_options=built)
+    with _ready_for_many():
+        rpc.init_rpc(name, backend=kind, rank=rank, world_size=world_size, rpc_backend_options=built)

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import re
+import resource
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +28,9 @@ from reference.world.role_handle import RoleHandle
 
 # The longest deadline in seconds: eleven days, which every clock of the kernel can wait for.
 LONGEST = 1e6
+
+# The files that the first role has open at the start, at most: its own, and for each role the sockets of two pipes.
+_OWN_FILES, _FILES_OF_EACH = 40, 8
 
 _NAME = re.compile(r"[A-Za-z0-9_:-]{1,127}")
 _context = multiprocessing.get_context("forkserver")
@@ -61,6 +65,9 @@ def check(names: Sequence[str], deadline: float, threads: int, options: Mapping[
             raise WorldError(f"a role's name is 1 to 127 letters, digits, '_', ':' or '-', got {name!r}")
     if len(set(names)) != len(names):
         raise WorldError(f"role names must differ, got {', '.join(names)}")
+    wanted, most = _OWN_FILES + _FILES_OF_EACH * len(names), resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if 0 <= most < wanted:  # torch's agent would end its process by SIGABRT
+        raise WorldError(f"{len(names)} roles take {wanted} open files in one process, got {most} (ulimit -H -n)")
     check_deadline(deadline)
     if not isinstance(threads, int) or threads < 1:
         raise WorldError(f"threads must be at least 1, got {threads!r}")

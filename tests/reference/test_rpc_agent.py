@@ -1,13 +1,18 @@
-"""The network interface that leads to the master."""
+"""The network interface that leads to the master, and a start with many roles."""
 
 from __future__ import annotations
 
+import os
 import socket
+from importlib.metadata import version
 
 import pytest
 
-from reference.world import rpc_agent
+from reference.system.isolated_network import network
+from reference.world import launch, rpc_agent
 from reference.world.rpc_agent import VARIABLES, addresses, interface_towards, listen_towards
+from tests.support import roles_isolation, roles_plain
+from tests.support.required import require
 
 
 @pytest.mark.parametrize("master", ["127.0.0.1", "localhost", "127.0.1.1"])
@@ -62,3 +67,29 @@ def test_what_the_user_set_stays(given: dict[str, str], wanted: dict[str, str]) 
 def test_what_no_socket_connects_to_is_on_no_interface(master: str) -> None:
     """Neither the codec's error of a name comes through, nor the kernel's, which lets nobody talk to all machines."""
     assert interface_towards(master) is None
+
+
+def test_a_roles_listener_has_room_for_all_connections_that_the_system_allows() -> None:
+    """torch asks for 128, which 65 roles that start at once exceed."""
+    with socket.create_server(("127.0.0.1", 0), backlog=128), launch(["a"]) as world:
+        limits, most = world.call("a", roles_isolation.queue_limits)
+        assert limits == {min(socket.SOMAXCONN, most)}
+
+
+def test_many_roles_start_with_fewer_connections_than_pairs() -> None:
+    """By default gloo connects each with each, 780, beside RPC's eight of each role."""
+    require(network().lacking)
+    if tuple(map(int, version("torch").split(".")[:2])) < (2, 11):
+        pytest.skip("this version of torch connects each with each")
+    names = [f"r{number}" for number in range(40)]
+    with launch(["a"], isolated=True) as counting:
+        before = counting.call("a", roles_isolation.opened)
+        with launch(dict.fromkeys(names, roles_plain.nothing), isolated=True) as world:
+            world.wait()
+        assert counting.call("a", roles_isolation.opened) - before < 40 * 39 / 2
+
+
+def test_the_start_leaves_the_environment_as_it_was() -> None:
+    """A process group that a role makes itself connects as its user asks."""
+    with launch(["a"]) as world:
+        assert world.call("a", os.getenv, "TORCH_GLOO_LAZY_INIT") is None
