@@ -75,6 +75,7 @@ def launch(
     place, begun = prepare_folder(folder, names), 0.0
     config = partial(RoleConfig, world_size=len(names), folder=place, launcher=os.getpid())
     config = partial(config, before=prologue, backend=backend, threads=threads, progress=on_progress is not None)
+    config = partial(config, maps=any("device_maps" in each or "devices" in each for each in chosen.values()))
     handles: dict[str, RoleHandle] = {}
     try:
         paths = network().paths if isolated else ()

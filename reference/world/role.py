@@ -59,7 +59,8 @@ STACKS_SIGNAL = signal.SIGUSR2
 class RoleConfig:
     """What the launcher tells one role's process at its start. Callables are pickles, which the role unpickles.
 
-    ``network``: the paths for `network_namespace.enter`; none for a role that stays in its launcher's network.
+    ``maps``: whether any role of the world has device maps. ``network``: the paths for `network_namespace.enter`; none
+    for a role that stays in its launcher's network.
     """
 
     name: str
@@ -71,6 +72,7 @@ class RoleConfig:
     before: bytes | None
     backend: str | None
     options: Mapping[str, Any]
+    maps: bool
     threads: int
     progress: bool
     network: tuple[str, ...]
@@ -134,7 +136,8 @@ def _play(config: RoleConfig, link: Link) -> Outcome:
         rendezvous = f"file://{config.folder / files.RENDEZVOUS}"
         link.enter(Phase.JOINING)
         with _peers_blamed(link):
-            start_agent(config.name, config.rank, config.world_size, rendezvous, config.backend, config.options)
+            place = (config.name, config.rank, config.world_size, rendezvous)
+            start_agent(*place, config.backend, config.options, maps=config.maps)
         link.enter(Phase.RUNNING)
         value = None
         if config.function is None:

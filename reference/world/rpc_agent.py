@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch.distributed.rpc as rpc
 
@@ -147,14 +147,18 @@ _LAZY = "TORCH_GLOO_LAZY_INIT"
 
 
 @contextmanager
-def _ready_for_many() -> Iterator[None]:
+def ready_for_many(*, maps: bool = True) -> Iterator[None]:
     """Let torch's start take more than 64 roles: with fewer connections, of which no listener turns one away.
 
     At the start all roles connect to the first one at once. TensorPipe's queue has room for 128 connections, and a role
     opens several. The kernel tries one that found no room again after 1, 2, 4 s, or resets it.
+
+    ``maps``: whether any role has device maps. Otherwise the roles do not ask each other for them, which takes each
+    role two messages for every role. They still wait for each other there, without the GIL, so that a role hears of the
+    death of another one; the agent's constructor waits with it.
     """
-    api: Any = rpc.api
-    started, lazy = api._init_rpc_states, os.environ.get(_LAZY)
+    api, registry, lazy = cast(Any, rpc.api), cast(Any, rpc.backend_registry), os.environ.get(_LAZY)
+    started, exchanged = api._init_rpc_states, registry._tensorpipe_exchange_and_check_all_device_maps
 
     def lengthened(agent: object) -> None:
         started(agent)
@@ -163,12 +167,18 @@ def _ready_for_many() -> Iterator[None]:
                 if own.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
                     own.listen(socket.SOMAXCONN)
 
+    def met(*about: Any) -> tuple[dict[str, Any], list[Any]]:
+        about[-1].barrier().wait()
+        return {}, []
+
     os.environ.setdefault(_LAZY, "1")
     api._init_rpc_states = lengthened
+    if not maps:
+        registry._tensorpipe_exchange_and_check_all_device_maps = met
     try:
         yield
     finally:
-        api._init_rpc_states = started
+        api._init_rpc_states, registry._tensorpipe_exchange_and_check_all_device_maps = started, exchanged
         if lazy is None:
             del os.environ[_LAZY]
 
@@ -180,8 +190,11 @@ def start_agent(
     init_method: str,
     backend: str | None = None,
     options: Mapping[str, Any] | None = None,
+    *,
+    maps: bool = True,
 ) -> None:
-    """Call ``init_rpc`` without its deprecation warnings; ``options`` are the backend's keyword arguments.
+    """Call ``init_rpc`` without its deprecation warnings; ``options`` are the backend's keyword arguments, and ``maps``
+    tells whether any role has device maps.
 
     Raises:
         KeyError: the backend is not registered.
@@ -196,5 +209,5 @@ def start_agent(
     else:
         built = rpc.backend_registry.construct_rpc_backend_options(kind, **arguments)
     silence_upstream()
-    with _ready_for_many():
+    with ready_for_many(maps=maps):
         rpc.init_rpc(name, backend=kind, rank=rank, world_size=world_size, rpc_backend_options=built)

@@ -93,3 +93,9 @@ def test_the_start_leaves_the_environment_as_it_was() -> None:
     """A process group that a role makes itself connects as its user asks."""
     with launch(["a"]) as world:
         assert world.call("a", os.getenv, "TORCH_GLOO_LAZY_INIT") is None
+
+
+def test_roles_with_device_maps_compare_them() -> None:
+    with launch(["a", "b"], options={"device_maps": {"nobody": {"cuda:0": "cuda:0"}}}) as world:
+        outcomes = world.wait()
+    assert "has invalid target node names in its device maps" in " ".join(map(str, outcomes.values()))
