@@ -119,11 +119,27 @@ def compare(repeats: int, deadline: float) -> dict[str, Any]:
     }
 
 
+def memory(size: int, deadline: float) -> float:
+    """MiB of each role that waits: its own, and its part of what it shares with other processes."""
+    with launch(names(size), deadline=deadline) as world:
+        world.call(names(size)[0], wait_for_shutdown)  # all have started RPC when one has
+        shares = [Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines() for pid in world.pids.values()]
+    return sum(float(line.split()[1]) for lines in shares for line in lines if line.startswith("Pss:")) / 1024 / size
+
+
+def turned_away() -> int:
+    """The connections that this machine's listeners had no room for."""
+    head, counts = (line.split() for line in Path("/proc/net/netstat").read_text().splitlines()[:2])
+    return int(counts[head.index("ListenOverflows")])
+
+
 def grow(sizes: Sequence[int], repeats: int, deadline: float) -> dict[str, Any]:
-    """Seconds of a world by its number of roles."""
+    """Seconds of a world by its number of roles, the connections that were turned away, and each role's memory."""
     ways = {str(size): partial(launched, size, deadline) for size in sizes}
+    before = turned_away()
     samples = measure.interleaved(ways, repeats, unit="s", title="roles: ")
-    return {size: measure.spread(each) for size, each in samples.items()}
+    print(f"{turned_away() - before} connections were turned away", file=sys.stderr)
+    return {size: {**measure.spread(each), "MiB": memory(int(size), deadline)} for size, each in samples.items()}
 
 
 def transports(repeats: int, deadline: float) -> dict[str, Any]:
@@ -179,8 +195,8 @@ def show_comparison(result: Mapping[str, Any]) -> None:
 
 
 def show_sizes(result: Mapping[str, Any]) -> None:
-    rows = [[size, *measure.cells(figures, 3)] for size, figures in result.items()]
-    print(measure.table(["roles, by launch", "median s", "min", "max"], rows), end="\n\n")
+    rows = [[size, *measure.cells(figures, 3), f"{figures['MiB']:.0f}"] for size, figures in result.items()]
+    print(measure.table(["roles, by launch", "median s", "min", "max", "MiB of a role"], rows), end="\n\n")
 
 
 def show_transports(result: Mapping[str, Any]) -> None:
