@@ -5,12 +5,14 @@
 Ours is the tutorial, unchanged. *One process* trains the same ResNet50 on whole batches in one role with one thread.
 *Ideal* is the same micro-batches one after the other in one such role, divided by two processes, times (n + 1) / n:
 while the pipeline fills or drains, each of two equal shards has nothing to do in one of n + 1 turns.
+``--torch`` runs the same shards by `torch.distributed.pipelining` over gloo beside them, with two of its schedules.
 ``--published`` runs a program of its own beside them, in the same interleaved run.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 import statistics
@@ -24,8 +26,10 @@ from typing import Any
 
 import measure
 import torch
+import torch.distributed as dist
 from measure import BenchmarkError
-from torch import optim
+from torch import nn, optim
+from torch.distributed import pipelining
 
 from reference.cli.table_command import draw
 from reference.pipeline import Case, batches, forward, loss_function, make_shard, roles
@@ -69,14 +73,51 @@ class OneProcess:
             log_step(step, case.steps, loss.item())
 
 
+# The schedules of `torch.distributed.pipelining` that give each process one shard.
+SCHEDULES = {"GPipe": pipelining.ScheduleGPipe, "1F1B": pipelining.Schedule1F1B}
+
+
+@dataclass(frozen=True)
+class OverGloo:
+    """The function of the roles of a pipeline by torch's own library: one shard each. Their RPC has nothing to do."""
+
+    case: Case
+    rank: int
+    schedule: str
+    meeting: str
+
+    def __call__(self) -> None:
+        case, loss_fn = self.case, loss_function(self.case)
+        dist.init_process_group("gloo", init_method=f"file://{self.meeting}", rank=self.rank, world_size=2)
+        shard: Any = make_shard(case, self.rank + 1)
+        layers = nn.Sequential(shard.seq, nn.Flatten(), shard.fc) if self.rank else shard.seq
+        stage = pipelining.PipelineStage(layers, self.rank, 2, torch.device("cpu"))
+        schedule = SCHEDULES[self.schedule](stage, case.num_split, loss_fn=loss_fn)
+        opt = optim.SGD(layers.parameters(), lr=case.lr)
+        for step, (inputs, labels) in enumerate(batches(case), start=1):
+            opt.zero_grad()
+            losses: list[torch.Tensor] = []
+            if self.rank:
+                schedule.step(target=labels, losses=losses)
+            else:
+                schedule.step(inputs)
+            opt.step()
+            if self.rank:
+                log_step(step, case.steps, torch.stack(losses).mean().item())
+        dist.destroy_process_group()
+
+
 class Setting:
     """One size of batches, measured in every way."""
 
-    def __init__(self, case: Case, splits: Sequence[int], deadline: float, published: Path | None) -> None:
+    def __init__(
+        self, case: Case, splits: Sequence[int], deadline: float, published: Path | None, schedules: Sequence[str]
+    ) -> None:
         self.case = case
         self.splits = splits
         self.deadline = deadline
         self.published = published
+        self.schedules = schedules
         self.losses: dict[str, float] = {}
         self.printed: dict[str, float] = {}
 
@@ -86,9 +127,16 @@ class Setting:
         for n in self.splits:
             ways[f"ours {n}"] = partial(self.ours, n)
             ways[f"in turn {n}"] = partial(self.alone, n)
+            ways.update({f"{each} {n}": partial(self.over_gloo, each, n) for each in self.schedules})
         if self.published is not None:
             ways.update({f"published {n}": partial(self.said, n) for n in self.splits})
         return ways
+
+    def over_gloo(self, schedule: str, splits: int) -> float:
+        case = replace(self.case, num_split=splits)
+        with tempfile.TemporaryDirectory(prefix="gloo-") as folder:
+            each = partial(OverGloo, case, schedule=schedule, meeting=f"{folder}/store")
+            return self.timed(f"{schedule} {splits}", {f"shard{rank + 1}": each(rank) for rank in (0, 1)})
 
     def ours(self, splits: int) -> float:
         case = replace(self.case, num_split=splits)
@@ -127,6 +175,11 @@ class Setting:
             ideal = [each / 2 * (n + 1) / n for each in samples[f"in turn {n}"]]
             row["ideal"] = measure.spread(ideal)
             row["one process / ideal"] = measure.ratios(alone, ideal)
+            for each in self.schedules:
+                if not math.isclose(self.losses[f"{each} {n}"], self.losses[f"ours {n}"], rel_tol=1e-3):
+                    raise BenchmarkError(f"{each}: the last loss is {self.losses[f'{each} {n}']}, wanted ours")
+                row[each] = measure.spread(samples[f"{each} {n}"])
+                row[f"{each} / ours"] = measure.ratios(samples[f"{each} {n}"], samples[f"ours {n}"])
             if self.published is not None:
                 row["published"] = measure.spread(samples[f"published {n}"])
                 row["published / ours"] = measure.ratios(samples[f"published {n}"], samples[f"ours {n}"])
@@ -153,8 +206,9 @@ def rows_of(result: Mapping[str, Any]) -> list[list[str]]:
         cells = [str(row["splits"]), str(result["batch_size"]), " x ".join(map(str, result["image"]))]
         cells += measure.cells(row["ours"], 2) + measure.cells(row["one process / ours"], 2)
         cells += [f"{row['ideal']['median']:.2f}", f"{row['one process / ideal']['median']:.2f}"]
-        if "published" in row:
-            cells += [f"{row['published']['median']:.2f}", f"{row['published / ours']['median']:.2f}"]
+        for each in (*SCHEDULES, "published"):
+            if each in row:
+                cells += [f"{row[each]['median']:.2f}", f"{row[f'{each} / ours']['median']:.2f}"]
         rows.append(cells)
     return rows
 
@@ -163,8 +217,9 @@ def show(results: Sequence[Mapping[str, Any]]) -> None:
     for result in results:
         figures = "  ".join(measure.cells(result["one process"], 2))
         print(f"one process, batch {result['batch_size']}: {figures} s a batch (median, min, max)")
-    published = ["published s", "published / ours"] if "published" in results[0]["rows"][0] else []
-    print(measure.table([*HEAD, *published], [row for result in results for row in rows_of(result)], words=0))
+    beside = [each for each in (*SCHEDULES, "published") if each in results[0]["rows"][0]]
+    heads = [head for each in beside for head in (f"{each} s", f"{each} / ours")]
+    print(measure.table([*HEAD, *heads], [row for result in results for row in rows_of(result)], words=0))
     equal = all(row["equal losses"] for result in results for row in result["rows"])
     verdict = "the same" if equal else "NOT the same"
     print(f"\nspeed-up: one process / ours, pairwise; losses of ours and of the same in turn: {verdict} bits")
@@ -195,6 +250,7 @@ def arguments() -> argparse.Namespace:
     add("--deadline", type=measure.seconds, default=300.0, help="seconds after which one run has failed")
     add("--picture", type=Path, metavar="FILE", help="draw the speed-ups there")
     add("--published", type=measure.existing, metavar="FILE", help="a program to run beside; reads B and H")
+    add("--torch", nargs="*", choices=[*SCHEDULES], default=[], help="schedules of torch.distributed.pipelining")
     add("--transfer", choices=["cpu", "direct"], default="cpu", help="the case's transfer, with --device cuda")
     measure.add_device(parser)
     return parser.parse_args()
@@ -214,7 +270,9 @@ def main() -> None:
     for images, side in wanted.sizes:
         sizes = {"steps": wanted.batches + 2, "batch_size": images, "image_w": side, "image_h": side, "num_split": 1}
         case = Case(**sizes, record="ends", device=wanted.device, transfer=wanted.transfer)
-        results.append(Setting(case, wanted.splits, wanted.deadline, wanted.published).result(wanted.repeats))
+        results.append(
+            Setting(case, wanted.splits, wanted.deadline, wanted.published, wanted.torch).result(wanted.repeats)
+        )
     print(measure.heading(facts))
     show(results)
     if wanted.picture is not None:
