@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
+import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -184,6 +187,45 @@ def isolation(repeats: int, deadline: float) -> dict[str, Any]:
     return found
 
 
+def hang() -> None:
+    """Runs on the role that is killed."""
+    threading.Event().wait()
+
+
+def returned_at() -> float:
+    """Runs on the roles that end in order. Returns when (`time.monotonic`, which all processes share)."""
+    return time.monotonic()
+
+
+def death(deadline: float) -> float:
+    """Seconds from SIGKILL of one role until the others, which wait in their shutdown, have their outcomes."""
+    first, *others = names(COMPARED)
+    playing: dict[str, Callable[[], object]] = {first: hang, **dict.fromkeys(others, wait_for_shutdown)}
+    with launch(playing, deadline=deadline) as world:
+        time.sleep(0.4)  # nothing tells that the others wait
+        killed = time.monotonic()
+        os.kill(world.pids[first], signal.SIGKILL)
+        outcomes = world.wait()
+        if any("PeerLost" not in str(outcomes[name]) for name in others):
+            raise BenchmarkError(f"wanted three survivors that tell of the death, got {outcomes}")
+        return max(world.ended.values()) - killed
+
+
+def end(deadline: float) -> float:
+    """Seconds from the last role's return until no process is left."""
+    with launch(dict.fromkeys(names(COMPARED), returned_at), deadline=deadline) as world:
+        values: Mapping[str, Any] = measure.returned(world)
+    return time.monotonic() - max(values.values())
+
+
+def ends(repeats: int, deadline: float) -> dict[str, Any]:
+    """How fast a world ends, after a death and in order."""
+    ways: measure.Ways = {"a death": partial(death, deadline), "the last return": partial(end, deadline)}
+    samples = measure.interleaved(ways, repeats, unit="s", title="from ")
+    late = {name: statistics.quantiles(each, n=100)[98] for name, each in samples.items() if repeats > 1}
+    return {name: {**measure.spread(each), "99 %": late.get(name)} for name, each in samples.items()}
+
+
 def show_comparison(result: Mapping[str, Any]) -> None:
     rows = [[f"{way}, seconds", *measure.cells(result["seconds"][way], 3)] for way in ("launch", "spawn")]
     rows.append(["spawn / launch, pairwise", *measure.cells(result["spawn/launch"], 1)])
@@ -203,6 +245,11 @@ def show_transports(result: Mapping[str, Any]) -> None:
     rows = [[f"{way}, seconds", *measure.cells(result["seconds"][way], 3)] for way in ("ours", "torch's")]
     rows.append(["torch's / ours, pairwise", *measure.cells(result["torch's/ours"], 2)])
     print(measure.table([f"transports, {result['roles']} roles", "median", "min", "max"], rows))
+
+
+def show_ends(result: Mapping[str, Any]) -> None:
+    rows = [[f"from {what}", *measure.cells(each, 4), f"{each['99 %']:.4f}"] for what, each in result.items()]
+    print(measure.table([f"seconds to the end of {COMPARED} roles", "median", "min", "max", "99 %"], rows))
 
 
 def show_isolation(result: Mapping[str, Any]) -> None:
@@ -231,6 +278,9 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--transports", action="store_true", help="compare with torch's default transports, too")
     parser.add_argument("--isolated", action="store_true", help="compare isolated worlds with others, too")
+    parser.add_argument(
+        "--ends", type=measure.count, metavar="N", help="how fast N worlds end, after a death and in order"
+    )
     parser.add_argument("--deadline", type=measure.seconds, default=60.0, help="seconds after which a world has failed")
     return parser.parse_args()
 
@@ -244,6 +294,8 @@ def main() -> None:
         results["transports"] = transports(wanted.repeats, wanted.deadline)
     if wanted.isolated:
         results["isolation"] = isolation(wanted.repeats, wanted.deadline)
+    if wanted.ends:
+        results["ends"] = ends(wanted.ends, wanted.deadline)
     print(measure.heading(facts))
     show_comparison(results["spawn"])
     if results["sizes"]:
@@ -252,6 +304,8 @@ def main() -> None:
         show_transports(results["transports"])
     if wanted.isolated:
         show_isolation(results["isolation"])
+    if wanted.ends:
+        show_ends(results["ends"])
     measure.write(wanted.json, "worlds", facts, repeats=wanted.repeats, results=results)
 
 
