@@ -215,7 +215,7 @@ def end(deadline: float) -> float:
     """Seconds from the last role's return until no process is left."""
     with launch(dict.fromkeys(names(COMPARED), returned_at), deadline=deadline) as world:
         values: Mapping[str, Any] = measure.returned(world)
-    return time.monotonic() - max(values.values())
+    return time.monotonic() - max(float(each) for each in values.values())
 
 
 def ends(repeats: int, deadline: float) -> dict[str, Any]:
