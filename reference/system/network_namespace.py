@@ -69,10 +69,6 @@ def make() -> str:
 
 def system(name: str, *arguments: int) -> None:
     """Call ``setns`` or ``unshare``, which Python itself has only since 3.12. Raises OSError."""
-    function = getattr(os, name, None)
-    if function is not None:
-        function(*arguments)
-        return
     library = ctypes.CDLL(None, use_errno=True)
     if getattr(library, name)(*arguments) != 0:
         number = ctypes.get_errno()

@@ -22,20 +22,17 @@ for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 
 
-def keep_freed_memory() -> bool:
+def keep_freed_memory() -> None:
     """Let glibc keep up to 2 GiB of freed memory per process; otherwise each step faults its activations in again.
 
-    Measured in docs/benchmarks.md. Returns False if the C library is not glibc.
+    Measured in docs/benchmarks.md. With another C library it does nothing.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is None:
-        return False
-    settings = {_M_MMAP_THRESHOLD: 32 << 20, _M_TRIM_THRESHOLD: 2**31 - 1, _M_ARENA_MAX: 1}
-    taken = [bool(mallopt(name, value)) for name, value in settings.items()]
-    return all(taken)
+    if mallopt is not None:
+        for name, value in ((_M_MMAP_THRESHOLD, 32 << 20), (_M_TRIM_THRESHOLD, 2**31 - 1), (_M_ARENA_MAX, 1)):
+            mallopt(name, value)
 
 
-if os.environ.get("REFERENCE_KEEP_FREED_MEMORY", "1") != "0":
-    keep_freed_memory()
+keep_freed_memory()
 
 gc.disable()  # until `preload_last`: collections take a sixth of the time of all imports, and find nothing

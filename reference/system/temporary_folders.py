@@ -109,7 +109,7 @@ def _delete(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
-        path.unlink(missing_ok=True)
+        path.unlink()
 
 
 def _forget(place: Path) -> None:
