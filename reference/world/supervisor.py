@@ -157,9 +157,8 @@ class Supervisor(threading.Thread):
         return [(handle, due) for handle, due in both if due is not None]
 
     def _end(self, handle: RoleHandle) -> None:
-        while handle.phase is not Phase.SILENT and handle.pipe.poll():
-            if not handle.receive(self._on_progress):
-                handle.phase = Phase.SILENT
+        while handle.pipe.poll() and handle.receive(self._on_progress):
+            pass
         with self._lock:
             handle.end()
 
