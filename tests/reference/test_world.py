@@ -36,8 +36,8 @@ KNOWN = "wanted some of num_worker_threads, rpc_timeout, device_maps, devices, _
 
 
 def outcomes_with(play: Callable[[], object], deadline: float = 30) -> dict[str, object]:
-    """Run a world of three: ``a`` plays, and the others only shut down with it."""
-    with launch({"a": play, "b": roles_plain.nothing, "c": roles_plain.nothing}, deadline=deadline) as world:
+    """Run a world of three: ``a``, which is started between the others, plays, and they only shut down with it."""
+    with launch({"b": roles_plain.nothing, "a": play, "c": roles_plain.nothing}, deadline=deadline) as world:
         return dict(world.wait())
 
 
@@ -284,6 +284,8 @@ class TestCalls:
                 world.call("z", roles_plain.nothing)
             with pytest.raises(WorldError, match=r"^the call to a: cannot be sent to another process \(.*at the top"):
                 world.call("a", lambda: None)
+            with pytest.raises(WorldError, match=r"^a deadline is a positive number of seconds, .*, got 0$"):
+                world.call("a", roles_plain.nothing, deadline=0)
         own = launch({"a": roles_plain.nothing})
         with own as world, pytest.raises(WorldError, match="plays a function of its own"):
             world.call("a", roles_plain.nothing)
@@ -411,6 +413,11 @@ class TestLogs:
             assert text in inside["c"]
         assert inside["b"] == ""  # and no deprecation warning of torch's
         assert {role: world.log(role) for role in "abc"} == inside
+
+    def test_pythons_streams_are_the_processs(self) -> None:
+        """Whoever redirects a descriptor redirects what Python prints, too."""
+        with launch(["a"]) as world:
+            assert world.call("a", roles_plain.descriptors) == (1, 2)
 
     def test_a_role_that_closes_its_streams_returns_and_has_a_log(self) -> None:
         """As in any Python process: C++ can still write."""

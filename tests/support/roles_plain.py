@@ -226,6 +226,10 @@ def say_to_stderr(text: str) -> None:
     print(text, file=sys.stderr)
 
 
+def descriptors() -> tuple[int, int]:
+    return sys.stdout.fileno(), sys.stderr.fileno()
+
+
 def speak_without_streams() -> None:
     sys.stdout.close()
     sys.stderr.close()
