@@ -148,6 +148,12 @@ def test_a_command_that_cleans_up_for_long_is_ended_by_a_later_signal(end: str, 
     assert done.stderr == told + b"interrupted\n"
 
 
+def test_a_signal_right_after_a_command_has_its_status_changes_nothing(tmp_path: Path) -> None:
+    """Several signals in a row count as one."""
+    done = command(tmp_path, "import atexit, signal; atexit.register(signal.raise_signal, 15)", timeout=30)
+    assert done.returncode == 0
+
+
 def command(place: Path, main: str, **how: Any) -> subprocess.CompletedProcess[bytes]:
     """Run a command of this ``main``."""
     (place / "work.py").write_text(f"import os, sys\ndef main(arguments): {main}")

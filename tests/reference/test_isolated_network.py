@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +176,14 @@ def test_a_network_is_there_when_its_maker_has_ended() -> None:
         assert process.stdout is not None
         assert process.stdout.readline()
         assert children_of(process.pid) == set()
+
+
+def test_a_network_that_cannot_be_entered_is_none() -> None:
+    """Its maker can open one more file than the process that tries it, which needs two."""
+    require()
+    command = [sys.executable, "-I", "-S", network_namespace.__file__]
+    limited = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (7, 7))
+    assert subprocess.check_output(command, input=b"", preexec_fn=limited, timeout=30) == b"no Too many open files\n"
 
 
 def test_a_kernel_that_forbids_isolation_says_why() -> None:
