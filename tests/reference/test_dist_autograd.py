@@ -8,9 +8,11 @@ import torch.distributed.rpc as rpc
 from torch import nn, optim
 from torch.distributed.optim import DistributedOptimizer
 
-from reference.dist_autograd import Case, create_parameter, value
+import reference.dist_autograd
+from reference.dist_autograd import Case, create_parameter, loss_of, value
+from reference.outcome import Raised
 from reference.world import launch
-from tests.support.runs import against_twin, run
+from tests.support.runs import against_twin, launch_and_wait, run
 
 
 def test_exact_gradients_equal_the_twins_bits() -> None:
@@ -45,3 +47,15 @@ def test_a_fetched_nn_parameter_is_never_trained() -> None:
         assert torch.equal(before, after)
         before, after = world.call("worker0", step_over, "tensor")
         assert torch.equal(before - 0.25, after)
+
+
+def break_the_first_context(role: str) -> None:
+    """A ``before``: the first context divides by zero, and the second one has its loss."""
+    reference.dist_autograd.loss_of = lambda context, *fetched: loss_of(1 // context, *fetched)
+
+
+def test_a_context_that_fails_ends_the_run_at_once() -> None:
+    """Its error is the run's, although another context waits for all."""
+    outcome = launch_and_wait(Case(timeout=300), before=break_the_first_context, deadline=20)["worker0"]
+    assert isinstance(outcome, Raised)
+    assert outcome.type == "ZeroDivisionError"

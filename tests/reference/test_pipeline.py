@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 import torch
+import torch.distributed.autograd as dist_autograd
 
+from reference.outcome import Raised
 from reference.pipeline import WORKERS, Case, forward, make_shard, roles, train_locally
 from reference.trace import CaseError, Trace, compare
 from reference.training.vision import resnet50
 from reference.verify import judge
 from reference.world import World
 from tests.support.gpu import needs_gpu
-from tests.support.runs import against_twin, run, run_in, twin
+from tests.support.runs import against_twin, launch_and_wait, run, run_in, twin
 
 SMALL: dict[str, Any] = {"batch_size": 16, "image_w": 32, "image_h": 32, "num_classes": 10}
 MLP: dict[str, Any] = {"model": "mlp", "batch_size": 32, "image_w": 4, "image_h": 4, "num_classes": 10}
@@ -82,6 +84,24 @@ def test_the_roles_have_the_cases_threads_and_timeout() -> None:
     played = roles(Case(rpc_threads=20, timeout=7))
     assert played.options == {"num_worker_threads": 20, "rpc_timeout": 7.0}
     assert played.each == {}
+
+
+def skip_the_backward_pass(role: str) -> None:
+    """A ``before``: no gradient ever comes."""
+    dist_autograd.backward = lambda *_: None  # type: ignore[attr-defined]
+
+
+def test_a_shard_without_gradients_says_so_before_the_masters_call_ends() -> None:
+    master = launch_and_wait(Case(timeout=2, **MLP), before=skip_the_backward_pass)["master"]
+    assert isinstance(master, Raised)
+    assert "had no gradient 2 s after the backward pass" in master.message
+
+
+def test_a_direct_transfer_goes_from_the_first_workers_gpu_to_the_second_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second worker fetches, so the map is its own. This machine need not have GPUs."""
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    played = roles(Case(device="cuda", transfer="direct"))
+    assert played.each == {"worker2": {"device_maps": {"worker1": {"cuda:1": "cuda:0"}}}}
 
 
 @needs_gpu
