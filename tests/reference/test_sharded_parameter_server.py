@@ -19,7 +19,7 @@ import torch
 from reference import batch_parameter_server
 from reference.batch_parameter_server import RoundFailed, initial_model
 from reference.outcome import Overdue, Raised
-from reference.sharded_parameter_server import Case, ParameterServerShard
+from reference.sharded_parameter_server import Case, ParameterServerShard, Trainer
 from reference.trace import CaseError, check_comparable
 from reference.training.placement import partition
 from tests.support.gpu import needs_gpu
@@ -41,13 +41,16 @@ def test_it_has_the_bits_of_the_unsharded_server_in_rank_order(servers: int, tra
     assert [name for name, tensor in trace.tensors.items() if not torch.equal(tensor, unsharded.tensors[name])] == []
 
 
-def test_each_server_holds_its_part_and_no_more() -> None:
+def test_each_server_holds_its_part_and_is_sent_no_more() -> None:
     held = []
     for index in range(3):
         server = ParameterServerShard(SMALL, index)
         with closing(server.round):
             held.append(set(server.fetch()))
     assert held == [set(part) for part in partition(initial_model(SMALL), 3)]
+    trainer = Trainer(SMALL, "trainer1", [])
+    trainer.gradients(trainer.model, *next(trainer.get_next_batch()))
+    assert [{*grads, *buffers} for grads, buffers in map(trainer.report, trainer.parts)] == held
 
 
 def test_tensors_of_other_names_are_refused_and_harm_nobody() -> None:
