@@ -68,15 +68,12 @@ class Shard(nn.Module):
             torch.cuda.synchronize(self.device)
 
     def parameter_rrefs(self) -> list[RRef[Any]]:
-        """RRefs to all parameters, made on their owner, because a parameter that is sent is a detached copy (S3.3).
-
-        The set of parameters whose gradients are awaited is fixed now. The master calls this before the first batch.
-        """
-        self._accumulated.restart()
+        """RRefs to all parameters, made on their owner, because a parameter that is sent is a detached copy (S3.3)."""
         return [RRef(p) for p in self.parameters()]
 
     @cached_property
     def _accumulated(self) -> AccumulatedGradients:
+        """Made for the first batch, of the parameters that require a gradient then."""
         return AccumulatedGradients(dict(self.named_parameters()))
 
     def values(self) -> tuple[Named, Named]:

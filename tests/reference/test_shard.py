@@ -185,7 +185,7 @@ def test_each_batch_begins_with_the_parameters_themselves() -> None:
 
 def test_each_batch_waits_for_its_own_gradients() -> None:
     shard = linear_shard(timeout=0.0)
-    with pytest.raises(TimeoutError):  # as the master asks for the parameters, this fixes those that are awaited
+    with pytest.raises(TimeoutError):  # no batch so far
         shard.await_gradients(0)
     for number in range(3):
         with shard.turn(number):
