@@ -72,7 +72,14 @@ def test_rrefs_in_a_global_list_are_no_leak_in_the_middle_of_a_run(world: World)
     assert re.match(r"RRef \d+ of ps: fork held by trainer1 since ", last)
 
 
-@pytest.mark.parametrize(("work", "how"), [("keep_the_answer", "answered"), ("keep_an_answer_with_others", "fetched")])
+@pytest.mark.parametrize(
+    ("work", "how"),
+    [
+        ("keep_the_answer", "answered"),
+        ("keep_a_part_of_the_answer", "answered in part"),
+        ("keep_an_answer_with_others", "fetched"),
+    ],
+)
 def test_an_rref_in_an_answer_is_named_by_the_line_that_asked(world: World, work: str, how: str) -> None:
     world.call("trainer1", getattr(roles, work), "ps")
     (held,) = world.call("ps", roles.report).held

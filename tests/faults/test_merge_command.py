@@ -80,8 +80,11 @@ def test_of_a_run_that_several_parts_have_made_the_worst_counts() -> None:
 
 
 def test_a_page_and_junit_are_written(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["merge", part("1", 1, 1, run("Drop reply")), "--html", "page.html", "--junit", "j.xml"]) == 0
-    assert "equal" in Path("page.html").read_text()
+    pair = run("Drop reply; Delay reply", verdict="failed loudly")
+    pair["pair"] = [pair.pop("cell")] * 2
+    assert main(["merge", part("1", 1, 1, run("Drop reply"), pair), "--html", "page.html", "--junit", "j.xml"]) == 0
+    assert ">equal</span> </tr>" in Path("page.html").read_text()
+    assert ">failed loudly</span> Drop reply; Delay reply</li>" in Path("page.html").read_text()
     assert "<testcase" in Path("j.xml").read_text()
     assert not Path("page-runs").exists()
 

@@ -88,13 +88,19 @@ def test_no_other_process_is_ended() -> None:
 
 # It may kill nobody: an attempt is an error.
 IDLE = """
+import os
 from faults.script import parent_watcher
-parent_watcher.SECONDS = parent_watcher._YOUNG = 1000.0
+parent_watcher.SECONDS, parent_watcher._YOUNG = 1000.0, {}
 parent_watcher.os.kill = None
+if {} and os.geteuid() == 0:
+    os.setuid(65534)
 parent_watcher.main("FAULTS_OF_NOBODY_AT_ALL")
 """
 
 
-def test_nobody_is_waited_for_if_there_is_nothing_to_end() -> None:
-    """A process that has its environment is not waited for, however young it is."""
-    subprocess.run([sys.executable, "-c", IDLE], stdin=subprocess.DEVNULL, timeout=20, check=True)
+@pytest.mark.parametrize(("young", "other"), [(1000.0, False), (0.0, True)])
+def test_nobody_is_waited_for_if_there_is_nothing_to_end(young: float, other: bool) -> None:
+    """Nor a process that has its environment, however young it is, nor an old one of another user, whose environment
+    cannot be seen."""
+    program = IDLE.format(young, other)
+    subprocess.run([sys.executable, "-c", program], stdin=subprocess.DEVNULL, timeout=20, check=True)

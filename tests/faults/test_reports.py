@@ -11,14 +11,14 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from faults.cli.reports import as_junit, check_reports, of_run, of_sweep, text_of
+from faults.cli.reports import as_junit, check_reports, of_run, of_sweep, report_sweep, text_of
 from faults.judge.rules import Check, Judgement
 from faults.ledger import Timeline
 from faults.ledger.record import End, Run
 from faults.plan import Fault, Plan
 from faults.run.sweep import Cell, Result, Swept, Unhurt
 from reference.cli.options import BadInput
-from tests.support.targets import SCHEMA, options
+from tests.support.targets import SCHEMA, options, read_report
 
 FAULT = Fault(kind="Drop", site="m:f", role="a", side="reply", nth=2)
 CELL = Cell("m:f", "Drop reply", "last", FAULT)
@@ -90,10 +90,13 @@ def test_a_sweep_is_told_cell_by_cell(
     assert [each.get("message") for each in suite.iter("skipped")] == [f"{left} were not run"] * bool(left)
 
 
-def test_a_folder_that_is_removed_is_not_named() -> None:
-    report = of_sweep("my.py", Swept([result(FINE)], 1), kept=False)
-    jsonschema.validate(report, SCHEMA)
-    assert report["runs"][0]["folder"] is None
+@pytest.mark.usefixtures("own_folder")
+@pytest.mark.parametrize(
+    ("judgement", "place", "named"), [(FINE, None, None), (UNKNOWN, None, "runs/0000"), (FINE, "runs", "runs/0000")]
+)
+def test_a_folder_that_is_removed_is_not_named(judgement: Judgement, place: str | None, named: str | None) -> None:
+    report_sweep(options(dir=place, json="sweep.json"), "my.py", Swept([result(judgement)], 1))
+    assert read_report("sweep.json")["runs"][0]["folder"] == named
 
 
 def test_junit_says_why_a_run_failed() -> None:

@@ -110,6 +110,14 @@ def keep_the_answer(owner: str) -> None:
     kept.append(rpc.rpc_async(owner, hand_out).wait())  # answered
 
 
+def hand_out_in_a_dictionary() -> Any:
+    return {"handed out": [hand_out()]}
+
+
+def keep_a_part_of_the_answer(owner: str) -> None:
+    kept.append(rpc.rpc_sync(owner, hand_out_in_a_dictionary))  # answered in part
+
+
 def keep_an_answer_with_others(owner: str) -> None:
     kept.append(rpc.remote(owner, hand_out).to_here())  # fetched
 
