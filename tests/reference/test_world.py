@@ -25,6 +25,7 @@ from reference.roles import Roles
 from reference.system.temporary_folders import PREFIXES
 from reference.world import World, WorldError, launch, run_rank
 from reference.world.role_handle import STACKS_SECONDS, RoleHandle
+from reference.world.rpc_agent import VARIABLES
 from tests.support import own_process, roles_plain
 from tests.support.processes import children_of, descendants_of, kept_waiting, left_after, parent_of, stop
 
@@ -518,9 +519,11 @@ class TestProcesses:
             assert world.call("a", signal.pthread_sigmask, signal.SIG_BLOCK, ()) == set()
 
     def test_nothing_listens_beyond_loopback(self) -> None:
+        """The variables count, too, because this host's own name, the default, may mean loopback."""
         with launch(["a", "b"]) as world:
             world.call("a", roles_plain.name_of, "b")
             addresses = world.call("a", roles_plain.listening_addresses)
+            assert [world.call("a", os.getenv, variable) for variable in VARIABLES] == ["lo", "lo"]
         assert addresses
         assert set(addresses) <= {"127.0.0.1", "::1"}
 
