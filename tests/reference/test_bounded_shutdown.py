@@ -337,6 +337,12 @@ class TestWork:
             starts_again(world, "a", "b")
 
 
+@pytest.mark.parametrize(("timeout", "kept"), [(4, 1.0), (60, 2.0)])
+def test_the_last_seconds_of_a_limit_are_kept_for_the_end_itself(timeout: float, kept: float) -> None:
+    with idle("a") as world:
+        assert world.call("a", roles.seconds_kept, timeout) == pytest.approx(kept, abs=0.1)
+
+
 @pytest.mark.parametrize("timeout", [0, True, float("nan"), 1e7, "3"])
 def test_a_timeout_that_cannot_be_waited_for_is_refused(timeout: object) -> None:
     with pytest.raises(WorldError, match="a timeout is a positive number of seconds, at most 1e\\+06, got "):

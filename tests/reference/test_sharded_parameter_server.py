@@ -53,6 +53,20 @@ def test_each_server_holds_its_part_and_is_sent_no_more() -> None:
     assert [{*grads, *buffers} for grads, buffers in map(trainer.report, trainer.parts)] == held
 
 
+def test_a_trainers_first_fetch_has_the_cases_limit() -> None:
+    """RPC's own is 60 s, whatever the case says."""
+    reply, limits = torch.futures.Future[Any](), list[float]()
+    reply.set_result(dict(initial_model(SMALL).state_dict()))
+
+    def rpc_async(timeout: float = 60.0) -> Any:
+        limits.append(timeout)
+        return SimpleNamespace(fetch=lambda: reply)
+
+    rref: Any = SimpleNamespace(owner_name=lambda: "ps1", rpc_async=rpc_async)
+    Trainer(SMALL, "trainer1", [rref]).fetch()
+    assert limits == [20.0]
+
+
 def test_tensors_of_other_names_are_refused_and_harm_nobody() -> None:
     """Those of another shard, and too few."""
     server = ParameterServerShard(replace(SMALL, model="mlp", servers=2, trainers=1), 0)

@@ -174,6 +174,13 @@ def test_roles_that_were_held_up_with_their_launcher_have_time_to_answer(clock: 
     assert grace.given_up([role], ended=False) == [(role, "was stuck in the start of RPC, and was ended after 10 s")]
 
 
+def test_a_role_that_waits_for_one_that_has_not_begun_is_not_stuck(clock: SimpleNamespace) -> None:
+    grace, role = joining()
+    other: Any = Role("b", Phase.STARTING)
+    for clock.now in (0.0, 5.0, 10.0):
+        assert grace.given_up([role, other], ended=False) == []
+
+
 def test_a_time_that_passes_after_a_look_is_not_forgotten(clock: SimpleNamespace) -> None:
     grace, role = joining()
     grace.given_up([role], ended=False)

@@ -150,6 +150,17 @@ def test_a_folder_that_is_made_is_its_users_alone(maker: str, tmp_path: Path) ->
     assert mode(tmp_path / "new") == mode(tmp_path / "new" / "run") == 0o700
 
 
+def test_a_folder_that_another_process_makes_meanwhile_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mkdir = Path.mkdir
+
+    def come_second(self: Path, **how: Any) -> None:
+        mkdir(self)
+        mkdir(self, **how)
+
+    monkeypatch.setattr(Path, "mkdir", come_second)
+    make_private(tmp_path / "new")
+
+
 @pytest.mark.timeout(10)
 @pytest.mark.parametrize("place", ["file", "file/far/below", "link"])
 @pytest.mark.parametrize("maker", ["make_private", "of a failed test"])

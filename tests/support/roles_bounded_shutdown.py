@@ -32,6 +32,18 @@ def end(timeout: float = 30, **arguments: Any) -> Answer:
     return answer(lambda: shutdown(timeout, **arguments))
 
 
+def seconds_kept(timeout: float) -> float:
+    """Shut down, and return the last seconds of the limit that waits for other roles leave alone."""
+    kept = list[float]()
+
+    def note(limit: TimeLimit) -> None:
+        kept.append(limit.left() - limit.left_to_wait())
+
+    with patch.object(bounded_shutdown, "end_together", note):
+        shutdown(timeout)
+    return kept[0]
+
+
 def start(name: str, rank: int, size: int, place: str) -> Answer:
     """Start RPC again. ``place``: the rendezvous; a store that is met by TCP is held by another process, as torchrun's.
 
