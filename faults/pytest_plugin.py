@@ -14,7 +14,6 @@ import pytest
 
 from faults.plan.plan import Plan
 from faults.run.leftovers import marked
-from faults.script import autostart
 from faults.testing.leak_account import account, folder_of
 from faults.testing.plan_check import Misuse, Tally, check_plan, expected, insist, one_line_of_plan
 from faults.testing.plan_marks import check_world, marks_of, wanted
@@ -44,7 +43,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     for line in MARKERS:
         config.addinivalue_line("markers", line)
-    autostart.tell_now()  # later, pytest captures the output
     plan = check(config)
     config.option.faults_plan = None if plan is None else str(plan)
     config.pluginmanager.register(Tally(config, plan), "faults-tally")

@@ -95,7 +95,7 @@ def nearest(site: str, sites: list[str]) -> str | None:
     names, name = {each: each.partition(":")[2] for each in sites}, site.partition(":")[2]
     same = [each for each in sites if names[each] == name]
     ends = [each for each in sites if names[each].split(".")[-1] == name.split(".")[-1]]
-    close = get_close_matches(name, names.values(), n=1, cutoff=0.7)
+    close = get_close_matches(name, names.values(), n=1)
     return next(iter([*same, *ends, *(each for each in sites if names[each] in close)]), None)
 
 

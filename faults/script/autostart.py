@@ -116,13 +116,6 @@ def import_rpc() -> None:
             importlib.import_module(_RPC)
 
 
-def tell_now() -> None:
-    """Print the notice now, instead of when the program imports RPC, when nobody would see it."""
-    for each in sys.meta_path:
-        if isinstance(each, _Finder):
-            _tell(each.folder)
-
-
 def _tell(folder: str) -> None:
     """Print once that a plan is at work, because the user may have forgotten that FAULTS_RUN is exported."""
     if os.environ.get(SAID) != folder:

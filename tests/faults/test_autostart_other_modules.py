@@ -161,12 +161,13 @@ def test_a_message_is_one_printable_line(capfd: pytest.CaptureFixture[str]) -> N
     assert is_one_line(line)
 
 
-def test_a_variable_that_is_left_exported_is_reported_once() -> None:
+def test_a_variable_that_is_left_exported_is_reported_once(tmp_path: Path) -> None:
     """It is not reported by the programs that this one starts, nor if `faults run --script` has set it."""
-    text = "import os; from faults.script.autostart import *; start(); tell_now(); tell_now(); print(os.environ[SAID])"
-    plan = "the plan of /a/run is at work in this program, and in what it starts"
-    for before, told in (("", [f"torch-rpc-reference: FAULTS_RUN is set: {plan}"]), ("/a/run", [])):
-        variables = {**os.environ, VARIABLE: "/a/run", SAID: before, "PYTHONPATH": str(ROOT)}
+    assert main(["prepare", str(tmp_path), "--plan", "Duplicate site=shop:pay"]) == 0
+    text = "import os; from faults.script.autostart import *; start(); import_rpc(); print(os.environ[SAID])"
+    plan = f"the plan of {tmp_path} is at work in this program, and in what it starts"
+    for before, told in (("", [f"torch-rpc-reference: FAULTS_RUN is set: {plan}"]), (str(tmp_path), [])):
+        variables = {**os.environ, VARIABLE: str(tmp_path), SAID: before, "PYTHONPATH": str(ROOT)}
         done = subprocess.run([sys.executable, "-c", text], env=variables, capture_output=True, text=True, timeout=60)
-        assert done.stdout == "/a/run\n"
+        assert done.stdout == f"{tmp_path}\n"
         assert done.stderr.splitlines() == told
