@@ -9,7 +9,7 @@ from tests.judge.by_hand import script
 
 EVENTS = (
     Event("b", "up", 0.1),
-    *(Event("b", "step", 0.2, {"number": number}) for number in (2, 1, 1, 0)),
+    *(Event("b", "step", 0.2, {"number": number}) for number in (8, 1, 1, 0)),
     *(Event("a", "invoke", 0.2, {"site": "shop:pay", "nth": nth, "to": "b"}) for nth in (1, 2)),
     Event("b", "shutdown", 0.9),
 )
@@ -21,14 +21,14 @@ def test_moments_that_differ_in_their_number_are_told_as_one() -> None:
         "up@a",
         "call:shop:pay#1@a, ... call:shop:pay#2@a",
         "up@b",
-        "step:1@b, ... step:2@b",
+        "step:1@b, ... step:8@b",
         "shutdown@b",
     ]
 
 
 def test_steps_are_counted_once_and_processes_without_rpc_are_no_roles() -> None:
     timeline = script("seed=0", *EVENTS).timeline
-    assert steps_of("b", timeline) == [0, 1, 2]
+    assert steps_of("b", timeline) == [0, 1, 8]
     assert steps_of("a", timeline) == []
     assert roles_of(timeline) == ["a", "b"]
 

@@ -186,6 +186,8 @@ def test_a_role_that_exited_is_shown_with_the_chain_of_what_it_had_logged() -> N
     [line] = lines(script(DROP, *told))
     assert line.startswith("b exited with status 7, 4.0 s after the start, ")
     assert line.endswith("; it had logged: giving up: Lost: no <- Gone: why (meets no fault)")
+    [line] = lines(script(DROP, event("b", "logged", 3.0, text="giving up"), event("b", "exit", 4.0, status=7)))
+    assert line.endswith("; it had logged: giving up")
 
 
 def test_each_life_that_did_not_return_is_shown() -> None:

@@ -22,6 +22,7 @@ def exited(role: str = "b", status: int | None = 0, time: float = 9.0, **details
     [
         ([exited()], {}, "Returned", "returned"),
         ([exited(status=None)], {}, "Returned", "returned"),
+        ([exited(status=None)], {"gone": {2: 109.5}}, "Gone", "is gone without a word"),
         ([exited(status=3)], {}, "Exited", "exited with status 3"),
         ([exited(status=3)], {"statuses": {2: 0}}, "Returned", "returned"),  # C wrote it last
         ([exited()], {"statuses": {2: 3}}, "Exited", "exited with status 3"),

@@ -32,6 +32,7 @@ def reason(plan: str, *events: Event) -> str:
         ("torch:to_her", "none; did you mean torch:to_here?"),
         ("torch.distributed.autograd:backward", "none; did you mean torch:backward?"),
         ("torch:add", "none; called were __main__:Agent.select_action, shop:pay"),
+        ("shop:to_her", "none; called were __main__:Agent.select_action, shop:pay"),
         ("bank:lend", "none; called were __main__:Agent.select_action, shop:pay"),
     ],
 )

@@ -136,6 +136,14 @@ def test_a_ledger_keeps_snapshots_world_by_world(tmp_path: Path) -> None:
     assert [each.partition(":")[0] for each in leaks] == ["autograd context 1 of a"] * 2  # `a` has sent one RRef more
 
 
+def test_why_a_role_took_no_snapshot_is_told(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, "a")
+    ledger.write("tracing")
+    ledger.write("untraced", error="RuntimeError: no")
+    ledger.close()
+    assert holdings.of_timeline(read(tmp_path)) == ([], ["what a held is not known: RuntimeError: no"])
+
+
 def test_a_snapshot_that_broke_off_is_no_part_of_the_next_worlds(tmp_path: Path) -> None:
     snapshot = Snapshot("a", 0, held=(BY_PS,))
     for place, lines in (("first", 1), ("second", None)):

@@ -70,6 +70,9 @@ class TestFired:
             plan = DROP.replace("role=a", f"role={role}") + lives
             assert proof(script(plan, *TWICE, *started("a", 4.0, 11)))[0] is holds
         assert proof(script(f"{CRASH} lives=every", crashed(), crashed(process=22), *AGAIN, cut="b"))[0] is True
+        assert proof(script(DROP, *TWICE, *started("a", 2.05, 11)))[0] is False  # this life began after it fired
+        order = "Order site=shop:pay roles=a,b nth=1 seconds=5 lives=every"
+        assert proof(script(order, *TWICE, *started("a", 4.0, 11)))[0] is True
         three = [crashed(), *(crashed(process=process) for process in (22, 23))]
         assert proof(script(f"{CRASH} lives=every", *three, *AGAIN, cut="b"))[0] is False
 

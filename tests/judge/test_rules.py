@@ -294,6 +294,8 @@ class TestWrong:
         own = raised(COMMAND, "AssertionError", 9.5)
         assert verdict(script(DROP, fired(), own, status=1)) == "wrong"
         assert verdict(script(DROP, fired(), LOST, own, status=1)) == "failed loudly"
+        later = raised("b", "Lost", 9.8)
+        assert verdict(script(DROP, fired(), LOST, own, later, status=1, bound=20.0)) == "failed loudly"
         aborted = script(DROP, fired(), own, ends={COMMAND: End("Killed", "was killed by SIGABRT", 110.0, process=9)})
         assert verdict(aborted) == "wrong"
 
@@ -373,7 +375,7 @@ class TestNeedless:
         ],
     )
     def test_it_failed_although_every_fault_loses_nothing(self, plan: str) -> None:
-        for run in (script(plan, fired(), LOST, status=1), world(plan, fired(), LOST)):
+        for run in (script(plan, fired(), LOST, status=1), script(plan, fired(), status=1), world(plan, fired(), LOST)):
             assert verdict(run) == "needless failure"
         kind = plan.partition(" ")[0]
         text = (
@@ -470,6 +472,9 @@ class TestUnknown:
         assert found.verdict == "unknown"
         assert found.complaints[0].text == "b: faults itself failed: TypeError: x"
         assert found.notes[1:] == ("Traceback", "  File", "TypeError: x")
+
+    def test_a_message_s_fault_without_evidence_is_named(self) -> None:
+        assert [each.text for each in judge(world(UNSEEN)).complaints] == [f"{UNSEEN}: left no evidence"]
 
 
 class TestNobodyIsConvicted:

@@ -9,8 +9,9 @@ import pytest
 from faults.judge.facts import Facts
 from faults.judge.rules import DEFECTS, LOUD, SUCCESSES, UNKNOWN, judge
 from faults.judge.story import MEANS, fault_stories, sentence
-from faults.ledger import record
+from faults.ledger import Event, record
 from faults.plan.kinds import KINDS
+from tests.judge.by_hand import DROP, fired, raised, world
 from tests.support.stored_runs import stored_run
 
 Stored = Callable[[str], Facts]
@@ -54,6 +55,12 @@ def test_a_run_that_hangs_is_told_with_who_waits_for_whom(stored: Stored) -> Non
     assert " This is a defect: the command missed the deadline while parameter_server, trainer_2 still ran; " in told
 
 
+def test_of_many_roles_that_failed_five_are_named() -> None:
+    lost = [raised(role, "Lost", process=number) for number, role in enumerate("cdefgh", 11)]
+    run = world(DROP, fired(), *lost)
+    assert " c raised Lost, 1.00 s later; then d, e, f, g and 1 more failed. " in sentence(Facts(run), judge(run))
+
+
 def test_each_verdict_has_a_meaning() -> None:
     assert set(MEANS) == {*DEFECTS, *SUCCESSES, LOUD, UNKNOWN}
 
@@ -68,3 +75,8 @@ def test_what_became_of_a_fault_is_told_in_order(stored: Stored) -> None:
     (story,) = fault_stories(stored("matrix/reinforce-Pause-at-step"))
     assert story.verdict == "effective"
     assert [what.split()[0] for _, what in story.times] == ["planned", "fired", "effective", "resumed"]
+
+
+@pytest.mark.parametrize(("events", "verdict"), [([], "not fired"), ([fired()], "fired")])
+def test_a_fault_whose_effect_was_not_seen_is_not_effective(events: list[Event], verdict: str) -> None:
+    assert [each.verdict for each in fault_stories(Facts(world(DROP, *events)))] == [verdict]

@@ -8,7 +8,7 @@ from faults.judge.facts import Facts
 from faults.judge.waiting import Wait, circles, told_waits
 from faults.ledger import Event
 from faults.ledger.record import COMMAND, End, Run
-from tests.judge.by_hand import CRASH, PAY, crashed, event, script
+from tests.judge.by_hand import CRASH, PAY, crashed, event, script, started
 
 OVERDUE = {COMMAND: End("Overdue", "was overdue after 30 s", 130.0)}
 
@@ -67,6 +67,13 @@ def test_in_a_common_shutdown_roles_wait_for_those_that_have_not_come_to_it() ->
     assert told(came) == told(run)  # and died in it
     assert told(hanging(event("a", "shutdown", 10.0, graceful=False)))[0] == "a has no open call"
     assert told(hanging(shuts, event("a", "left", 11.0)))[0] == "a has no open call"
+
+
+def test_a_wait_for_a_call_is_told_apart_from_one_in_the_common_shutdown() -> None:
+    shuts = event("c", "shutdown", 10.0, graceful=True)
+    found = told(hanging(asks("a", "b"), *started("c"), shuts, running=(1, 2, 3)))
+    assert found[0] == "a waits for b (pay#1, 28.0 s)"
+    assert "c waits for b (common shutdown, 20.0 s)" in found
 
 
 def test_who_has_ended_does_not_wait() -> None:
