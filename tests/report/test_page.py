@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from faults.plan import Plan
 from faults.report.page import page
 from tests.golden import store
 from tests.golden.rows import rows
-from tests.judge.by_hand import CRASH, calls, crashed, event, raised, script
+from tests.judge.by_hand import CRASH, calls, crashed, event, raised, script, started
 
 VOID = {"meta", "br", "input"}
 
@@ -47,8 +48,8 @@ class Read(HTMLParser):
         (self.scripts if self.open[-1:] == ["script"] else self.texts).append(data)
 
 
-def drawn(read: Read) -> dict[str, list[object]]:
-    found: dict[str, list[object]] = json.loads(read.scripts[0])
+def drawn(read: Read) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(read.scripts[0])
     return found
 
 
@@ -120,6 +121,23 @@ def test_versions_are_told_once(tmp_path: Path) -> None:
     assert text.count("torch 2.13.0") == text.count("python 3.11.7") == 1
 
 
+def test_a_call_without_an_end_is_drawn_until_its_caller_or_callee_ends(tmp_path: Path) -> None:
+    begun, other = event("a", "invoke", 1.0, site="shop:pay", nth=1, to="b"), event("c", "exit", 2.0, status=0)
+    run = script("seed=0", begun, *started("c"), other)
+    assert [call[3] for call in drawn(Read(page(Facts(run), judge(run), tmp_path)))["calls"]] == [9.0]
+
+
+def test_a_run_of_which_nothing_is_known_has_a_page(tmp_path: Path) -> None:
+    run = Run("prepared", Plan(), Timeline((), {}, ()), complete=False)
+    found = drawn(Read(page(Facts(run), judge(run), tmp_path)))
+    assert (found["begin"], found["end"]) == (0.0, 1.0)
+
+
+def test_the_command_has_a_lane_from_its_start_to_its_end(tmp_path: Path) -> None:
+    found = drawn(Read(page(Facts(script()), judge(script()), tmp_path)))
+    assert found["lives"][-1] == [2, 0.0, 10.0, "●", "returned, with status 0"]
+
+
 def test_who_else_has_judged_a_run_gives_the_first_line(tmp_path: Path) -> None:
     run = script("seed=0")
     text = page(Facts(run), judge(run), tmp_path, said=("failed", "This test failed."))
@@ -140,7 +158,8 @@ def test_of_many_events_the_middle_is_left_out(count: int, shown: int) -> None:
 def test_a_run_whose_ends_nobody_has_recorded_is_drawn(tmp_path: Path) -> None:
     """Such as that of a test, or of a folder that `prepare` has made: its roles have lanes, and calls are drawn."""
     events = tuple(event(role, "start", 0.0, pid=number) for number, role in enumerate("ab", 1))
-    run = Run("test.py::test", Plan(), Timeline((*events, *calls(3)), {"c": 1}, ("a", "b", "c")), complete=False)
+    made = [*calls(3), *calls(1, "torch.distributed.rpc.api:_gather_to_leader")]  # the last one by torch itself
+    run = Run("test.py::test", Plan(), Timeline((*events, *made), {"c": 1}, ("a", "b", "c")), complete=False)
     found = drawn(Read(page(Facts(run), judge(run), tmp_path)))
     assert found["lanes"] == ["a", "b", "c"]
     assert len(found["calls"]) == 3
