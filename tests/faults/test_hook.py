@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import threading
+import time
 import types
 from collections.abc import Iterator
 from functools import partial
@@ -198,6 +199,12 @@ def test_an_unreleased_autograd_context_is_recorded_on_every_role(tmp_path: Path
 def test_a_reference_that_is_kept_is_deleted_by_torchs_own_shutdown(tmp_path: Path, play: Any) -> None:
     """Nothing is left, so `left` cannot show it: a graceful shutdown deletes RRefs that a program still holds."""
     assert left(run(tmp_path, play)) == {"a": {}, "b": {}}
+
+
+def test_a_shutdown_waits_for_a_call_that_executes_again(tmp_path: Path) -> None:
+    play = partial(rpc.rpc_sync, "b", time.sleep, args=(0.7,))
+    timeline = run(tmp_path, play, "Duplicate site=time:sleep")
+    assert [each.details["executions"] for each in timeline.of("effective")] == [2]
 
 
 def test_moments_come_in_their_order(tmp_path: Path) -> None:

@@ -31,11 +31,16 @@ def join_timers() -> None:
             thread.join(10)
 
 
+@pytest.mark.parametrize("elapsed", [False, True])
 @pytest.mark.parametrize("give", [False, True])
-def test_closing_answers_at_once_or_never(give: bool) -> None:
+def test_closing_answers_at_once_or_never(give: bool, elapsed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if elapsed:  # the timer's thread waits for the lock already
+        monkeypatch.setattr(threading.Timer, "cancel", lambda timer: None)
     later, seen = DelayedReplies(), []
     later.answer(0.2, lambda: seen.append("effect"), lambda: seen.append("answer"))
+    begin = time.monotonic()
     later.close(give=give)
+    assert time.monotonic() - begin < 5
     join_timers()
     assert seen == (["answer"] if give else [])
     later.answer(0.01, lambda: seen.append("effect"), lambda: seen.append("answer"))
