@@ -6,6 +6,7 @@ import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from logging.handlers import BufferingHandler
 
 from faults.inject.announcer import Announcer, hear_steps
 from faults.plan.places import Moment
@@ -62,7 +63,8 @@ def test_steps_are_heard_in_the_log_and_the_programs_logging_is_left_alone() -> 
     announcer, seen, before = Announcer("ps"), list[int](), list(logging.getLogger().handlers)
     for step in (1, 2):
         announcer.subscribe(Moment.parse(f"step:{step}@ps"), partial(seen.append, step))
-    logger = logging.Logger("steps", logging.INFO)
+    logger, told = logging.Logger("steps", logging.INFO), BufferingHandler(100)
+    logger.addHandler(told)
     undo = hear_steps(partial(announcer.announce, "step"))
     try:
         assert logging.getLogger().handlers == before  # a handler there would make `logging.basicConfig` do nothing
@@ -73,6 +75,7 @@ def test_steps_are_heard_in_the_log_and_the_programs_logging_is_left_alone() -> 
         logger.info("step", extra={"step": 2})
         logger.info("step", extra={"step": 2})
         assert seen == [2]
+        assert [each.getMessage() for each in told.buffer] == [*["no step"] * 6, "step", "step"]
     finally:
         undo()
     logger.info("step", extra={"step": 1})

@@ -104,7 +104,8 @@ class TestPartition:
             assert world.wait() == dict.fromkeys("abc", Returned(None))
         assert told(tmp_path) == ONCE
         receipt = events(tmp_path, "effective")[0].details
-        assert receipt["kind"] == "Partition"
+        told_of = events(tmp_path, "planned", "fired", "effective", "healed")
+        assert {each.details["kind"] for each in told_of} == {"Partition"}
         assert receipt["packets"] > 1
         assert receipt["bytes"] > 100
         assert 2.5 <= events(tmp_path, "healed")[0].details["seconds"] < 10

@@ -19,7 +19,7 @@ from faults.inject.announcer import Announcer
 from faults.inject.process import guardian
 from faults.inject.process.processes import prepare
 from faults.ledger import Event, Ledger, ledger
-from faults.plan import Plan
+from faults.plan import Plan, PlanError
 from faults.run.leftovers import is_running
 from reference.outcome import Killed
 from reference.world import World, launch
@@ -125,6 +125,13 @@ def test_leaving_continues_a_role_even_if_the_guardian_was_killed(tmp_path: Path
         assert not guardian.is_stopped(started.pids["b"])
 
 
+def start(folder: Path, **changes: object) -> None:
+    """Write a start as if ``b`` had opened its ledger."""
+    Ledger(folder, "b").close()
+    line = {**json.loads((folder / "b.jsonl").read_text()), **changes}
+    (folder / "b.jsonl").write_text(json.dumps(line) + "\n")
+
+
 class TestCannotFire:
     """The result is an event that says so, without a signal, an error of the program, or a wait."""
 
@@ -141,12 +148,6 @@ class TestCannotFire:
         assert [event for _, event in story(folder)] == ["planned", "failed"]
         return str(only(folder, "failed").details["why"])
 
-    def start(self, folder: Path, **changes: object) -> None:
-        """Write a start as if ``b`` had opened its ledger."""
-        Ledger(folder, "b").close()
-        line = {**json.loads((folder / "b.jsonl").read_text()), **changes}
-        (folder / "b.jsonl").write_text(json.dumps(line) + "\n")
-
     def test_a_role_without_a_ledger_cannot_be_hit(self, tmp_path: Path) -> None:
         wanted = "b has no process here: it has no ledger that says how it started"
         assert self.fire(tmp_path) == wanted
@@ -156,7 +157,7 @@ class TestCannotFire:
         assert self.fire(tmp_path, "Pause role=b at=up@a seconds=1").endswith("no ledger that says how it started")
 
     def test_a_role_on_another_machine_cannot_be_hit(self, tmp_path: Path) -> None:
-        self.start(tmp_path, boot="another")
+        start(tmp_path, boot="another")
         assert self.fire(tmp_path) == "b runs on another machine"
 
     @pytest.mark.parametrize("reaped", [True, False])
@@ -167,11 +168,11 @@ class TestCannotFire:
             os.close(handle)
             if reaped:
                 ended.wait(10)
-            self.start(tmp_path, pid=ended.pid)
+            start(tmp_path, pid=ended.pid)
             assert self.fire(tmp_path) == f"b, process {ended.pid}, has ended already"
 
     def test_a_guardian_that_ends_at_once_cannot_pause(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.start(tmp_path)
+        start(tmp_path)
         monkeypatch.setattr(sys, "executable", "true")
         assert self.fire(tmp_path, "Pause role=b at=up@a seconds=1").startswith("the guardian did not say 'ready' ")
 
@@ -179,7 +180,7 @@ class TestCannotFire:
         """The process started after the ledger did."""
         with subprocess.Popen(["sleep", "1000"]) as innocent:
             try:
-                self.start(tmp_path, pid=innocent.pid, time=time.monotonic() - 3600)
+                start(tmp_path, pid=innocent.pid, time=time.monotonic() - 3600)
                 assert self.fire(tmp_path) == f"b, process {innocent.pid}, has ended already"
                 assert innocent.poll() is None
             finally:
@@ -215,6 +216,28 @@ def test_a_role_hits_the_role_of_its_own_world(
         finally:
             first.kill()
             second.kill()
+
+
+def test_a_process_that_handles_sigterm_may_go_on(tmp_path: Path) -> None:
+    program = "import signal; signal.signal(signal.SIGTERM, lambda *_: None); print(flush=True); open(0).read()"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as polite:
+        assert polite.stdout is not None
+        polite.stdout.readline()
+        start(tmp_path, pid=polite.pid)
+        announcer, own = Announcer("a"), Ledger(tmp_path, "a")
+        prepare(Plan.parse("Crash role=b at=up@a how=term"), "a", tmp_path, own, announcer)
+        announcer.announce("up")
+        own.close()
+    assert story(tmp_path) == [("a", "planned"), ("a", "fired"), ("a", "effective")]
+
+
+def test_only_a_plan_for_processes_needs_pidfds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(signal, "pidfd_send_signal")
+    own, plan = Ledger(tmp_path, "a"), Plan.parse("Crash role=b at=up@a")
+    prepare(plan, "b", tmp_path, own, Announcer("b"))()  # `a` fires it
+    with pytest.raises(PlanError, match=r"^faults of a process need Linux's pidfds, which linux does not have$"):
+        prepare(plan, "a", tmp_path, own, Announcer("a"))
+    own.close()
 
 
 def test_undo_forgets_what_was_not_announced(tmp_path: Path) -> None:
