@@ -120,6 +120,14 @@ def test_a_value_that_holds_its_own_rref_is_a_leak_once_nothing_else_refers_to_i
     assert leak.endswith("; the value (Agent) of " + leak.partition(":")[0] + " holds it" + LOST)
 
 
+def test_nothing_is_lost_while_rrefs_come_and_go(world: World) -> None:
+    world.call("ps", roles.drop_an_agent)
+    world.call("ps", roles.make_rrefs_at_collections)
+    found = world.call("trainer1", roles.report)
+    assert found.leaks == ()
+    assert "  RRefs came or went meanwhile: no RRef can be called lost" in str(found).splitlines()
+
+
 def held(world: World) -> int:
     """Return how many RRefs a settled world without leaks holds."""
     found = world.call("trainer1", roles.report)

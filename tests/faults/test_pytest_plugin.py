@@ -186,6 +186,16 @@ def test_installed_or_not_it_is_there_once_and_torch_is_not(
         assert result.stdout.lines.count("faults: seed 5, leak check: fixtures") == 1
 
 
+def test_an_idle_world_ends_with_its_module(run: Run, pytester: pytest.Pytester) -> None:
+    fixture = "import pytest\n@pytest.fixture(scope='module')\ndef idle(idle_world): return idle_world(['a'])\n"
+    pytester.makepyfile(
+        test_first=f"{fixture}def test(idle, pytestconfig): pytestconfig.role = idle.pids['a']",
+        test_second="from faults.run.leftovers import is_running\n"
+        "def test(pytestconfig): assert not is_running(pytestconfig.role)",
+    )
+    run("plain", "test_first.py", "test_second.py").assert_outcomes(passed=4)
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("one_thread")
 def test_the_examples_of_the_manual_run(run: Run, pytester: pytest.Pytester) -> None:
