@@ -149,9 +149,7 @@ def test_a_call_is_answered_although_it_executes_again_for_long(tmp_path: Path) 
         assert number == 1 or gate.wait(10)
         return number
 
-    begin = time.monotonic()
     assert deliver(envelope("Duplicate"), pay, (), {}) == 1
-    assert 0.25 <= time.monotonic() - begin < 1.2
     assert ledger.read(tmp_path).of("effective") == []
     gate.set()
     assert CalleeState.open is not None
