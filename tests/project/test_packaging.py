@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -74,6 +75,15 @@ def test_a_script_names_a_module_that_would_hide_its_package_in_roles(
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
     told = said.format(tmp_path / f"{package}.py")
     assert (done.returncode, done.stderr) == (2, f"{told}\n")
+
+
+def test_a_folder_of_its_packages_name_hides_nothing(tmp_path: Path) -> None:
+    """It is no package, so Python goes on to the installed one."""
+    (tmp_path / "reference").mkdir()
+    command = [sys.executable, "-m", "reference", "list", "--help"]
+    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,12 @@ def be_deaf() -> None:
     threading.Event().wait()
 
 
+def end_when_asked() -> None:
+    """Hang, and end without a word when the launcher asks for stacks."""
+    signal.signal(signal.SIGUSR2, signal.SIG_DFL)
+    threading.Event().wait()
+
+
 _done = threading.Event()
 
 
