@@ -56,7 +56,7 @@ class Prepared:
     inputs: dict[str, Array]
     outputs: dict[str, Array]
     optional: dict[str, Array]
-    errors: KnownErrors = field(default_factory=dict, compare=False, repr=False)
+    errors: KnownErrors = field(default_factory=dict, compare=False)
 
     def describe(self) -> dict[str, Any]:
         """Return the content of ``case.json``."""

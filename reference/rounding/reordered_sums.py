@@ -141,11 +141,8 @@ def _products(by: Orders, a: Tensor, b: Tensor) -> Tensor:
     return a.t()[order, :, None] * b[order, None, :]
 
 
-def _addmm(by: Orders, func: Any, bias: Tensor, a: Tensor, b: Tensor, **factors: Any) -> Tensor:
+def _addmm(by: Orders, func: Any, bias: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """A matrix product plus a bias, which is added first or last."""
-    if factors:  # factors of the bias or of the product
-        order = by.order(a.shape[1])
-        return func(bias, a[:, order], b[order], **factors)  # type: ignore[no-any-return]
     if by.in_turn(a.shape[1], a.numel() * b.shape[1], a):
         product = _products(by, a, b)
         first = bias.expand_as(product[:1])
