@@ -44,9 +44,7 @@ def layouts(failed: Failed) -> Iterator[Cause]:
 
     def transposed(name: str) -> torch.Tensor | None:
         right = failed.right[name]
-        if right.dim() != 2:
-            return right
-        return right.t() if right.shape[0] == right.shape[1] else right.t().reshape(failed.yours[name].shape)
+        return right if right.dim() != 2 else right.t().reshape(failed.yours[name].shape)
 
     yield Cause("transposed", "transposed: layouts are (out, in)?", transposed)
     for name in failed.names:
@@ -150,7 +148,7 @@ def _weighted(parts: Sequence[torch.Tensor], weights: Sequence[int]) -> torch.Te
 def updates(failed: Failed) -> Iterator[Cause]:
     """Yield other rules of SGD, made of the run's own gradients; nothing for Adam."""
     case, momentum = failed.case, float(getattr(failed.case, "momentum", 0.0))
-    if not hasattr(case, "lr") or case.tutorial() in ("reinforce", "batch_reinforce", "dist_autograd"):
+    if case.tutorial() in ("reinforce", "batch_reinforce", "dist_autograd"):
         return
     rule = {"lr": case.lr, "momentum": momentum}
     for decay in (1e-4, 5e-4, 1e-3, 1e-2):

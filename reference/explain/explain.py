@@ -134,7 +134,7 @@ def _distance(name: str, mine: torch.Tensor, right: torch.Tensor, exact: bool) -
 
 def _when(stages: Stages, kind: str, until: str) -> str:
     """Say in which steps a kind of tensor fails. ``until``: an addition, if not every step is compared."""
-    wrong, every = sorted(step for step, each in stages.places if each == kind), stages.steps(kind)
+    wrong, every = [step for step, each in stages.places if each == kind], stages.steps(kind)
     word = WORDS.get(kind, kind)
     if wrong == every:
         return f"{word} fail in every step{until}." if len(every) > 1 else f"{word} fail in the only step{until}."

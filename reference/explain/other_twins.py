@@ -83,7 +83,7 @@ def other_data(failed: Failed) -> Iterator[Cause]:
     owner = getattr(module, kind) if kind else module
     own = getattr(owner, name)
     for by, what in ((1, "next"), (-1, "previous")):
-        for fields, told in ((slice(None), "batch"), (slice(-1, None), "labels")):
+        for fields, told in ((slice(-2, None), "batch"), (slice(-1, None), "labels")):
 
             def shifted(*args: Any, by: int = by, fields: slice = fields) -> Iterator[Any]:
                 every = list(own(*args))
@@ -91,8 +91,6 @@ def other_data(failed: Failed) -> Iterator[Cause]:
                     other = every[(step + by) % len(every)]
                     mixed = list(batch)
                     mixed[fields] = other[fields]
-                    if isinstance(mixed[0], int):  # the number of the step
-                        mixed[0] = batch[0]
                     yield tuple(mixed)
 
             patch = mock.patch.object(owner, name, shifted)

@@ -84,16 +84,16 @@ class TwinErrors:
     """The errors of twins. They are the same for all runs of a case that leave its twins no other order.
 
     ``exact``: the float64 twin; ``sizes``: per tensor of it, its norms; ``sums``: per tensor, the sum of the twins'
-    errors; ``dtypes``: those of the twins' tensors. ``counted``: the number of twins that take the float64 twin's
-    decisions; ``left_out``: that of the others. ``unusable``: why a counted twin, which may hold NaN, has no error;
-    empty if each has one.
+    errors; ``dtypes``: those of the twins' tensors. ``counted``: whether any twin takes the float64 twin's
+    decisions; ``left_out``: the number of those that do not. ``unusable``: why a counted twin, which may hold NaN, has no
+    error; empty if each has one.
     """
 
     exact: Trace
     sizes: dict[str, Norms]
     sums: dict[str, Norms]
     dtypes: dict[str, torch.dtype]
-    counted: int
+    counted: bool
     left_out: int
     unusable: str = ""
 
@@ -113,16 +113,16 @@ def twin_errors(twins: Iterable[Trace], exact: Trace) -> TwinErrors:
     truth = floats(exact)
     sizes = {name: norms(true) for name, true in truth.items()}
     sums, dtypes = dict.fromkeys(truth, (0.0, 0.0)), dict[str, torch.dtype]()
-    counted, left_out, unusable = 0, 0, ""
+    counted, left_out, unusable = False, 0, ""
     for twin in twins:
         if other_decision(twin, exact):
             left_out += 1
             continue
-        counted += 1
+        counted = True
         try:
             check_comparable(exact.tensors, twin.tensors, same_dtype=False)
         except TraceError as error:
-            unusable = unusable or str(error)
+            unusable = str(error)
             continue
         for name, true in truth.items():
             sums[name] = _added(sums[name], twin.tensors[name], true, sizes[name])
