@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import nn
 
-from reference import load
+from reference import load, pipeline
 from reference.conform.inputs import replay_of
 from reference.conform.suite import CATALOGUE
 from reference.conform.twin import prepared
@@ -142,6 +142,40 @@ def test_a_trainers_own_gradient_that_is_wrong_is_named_where_it_is_recorded() -
     assert explain(wrong, reference.twin).place == (1, "part")
 
 
+@pytest.mark.parametrize(
+    ("name", "of", "count", "told"),
+    [
+        ("batch_parameter_server-002", "trainer", 3, "(2 * trainer1 + 0 * trainer2 + 1 * trainer3) / 3"),
+        ("pipeline-002", "micro-batch", 1, " + ".join(f"{n} * micro-batch{i}" for i, n in enumerate((2, 0, 1, 1), 1))),
+    ],
+    ids=["mean", "sum"],
+)
+def test_parts_are_told_as_those_of_a_mean_or_of_a_sum(name: str, of: str, count: int, told: str) -> None:
+    """The first part counts twice, and the second is missing."""
+    reference = prepared(name)
+    with following({}):
+        every = load(reference.entry.tutorial).train_locally(reference.case).tensors
+    wrong = {**reference.twin.tensors}
+    for each in (each for each in wrong if each.startswith("0000/gradient/")):
+        one, two = (every[each.replace("gradient", f"part/{of}{number}")] for number in (1, 2))
+        wrong[each] = wrong[each] + (one - two) / count
+    assert explain(wrong, reference.twin).lines[-1] == f"It is, up to rounding: {told}"
+
+
+@pytest.mark.parametrize("rate", [0.001, 0.01, 0.05, 0.1, 1.0])
+def test_a_usual_rate_in_the_place_of_the_cases_is_told(rate: float) -> None:
+    case = pipeline.Case(steps=1, batch_size=10, image_w=8, image_h=6, num_classes=5, model="mlp", lr=0.07)
+    found = explain(pipeline.train_locally(replace(case, lr=rate)).tensors, pipeline.train_locally(case))
+    assert found.lines[-1] == f"It is, up to rounding: the update with the rate {rate:g}"
+
+
+def test_no_momentum_is_told_of_in_a_case_without_any() -> None:
+    twin = prepared("hybrid_ddp-002").twin
+    never = {n: twin.tensors[re.sub(r"^\d+/parameter", "initial", n)] for n in twin.tensors}
+    told = "It is, bit for bit: the parameters before the update: recorded too early, or never updated?"
+    assert explain(never, twin).lines[-1] == told
+
+
 def test_a_mistake_that_stops_is_told_to_hold_again() -> None:
     twin = prepared("batch_parameter_server-002").twin
     wrong = {n: t + 0.3 if n.startswith("0001/gradient/") else t for n, t in twin.tensors.items()}
@@ -166,6 +200,12 @@ def test_a_cause_is_found_in_a_sum_whose_terms_cancel() -> None:
     wrong = {name: -tensor if "/loss/" in name else tensor for name, tensor in twin.tensors.items()}
     loss = wrong["0000/loss/policy"]
     wrong["0000/loss/policy"] = loss * (1 + 1000 * torch.finfo(loss.dtype).eps)
+    assert explain(wrong, twin).cause == "factor"
+
+
+def test_a_mistake_is_explained_where_actions_are_missing() -> None:
+    twin = prepared("reinforce-002").twin
+    wrong = {name: -t if "/loss/" in name else t for name, t in twin.tensors.items() if "actions" not in name}
     assert explain(wrong, twin).cause == "factor"
 
 
@@ -303,13 +343,18 @@ def test_missing_names_are_one_line_per_reason() -> None:
     assert structure(wanted[2:], wanted) == [
         "yours lacks 2 tensors gradient/* of step 0000, the first is 0000/gradient/b"
     ]
+    assert structure(["x", "0000/output/a"], ["x"]) == ["yours has, and the reference does not, 0000/output/a"]
+    many = [f"{step:04d}/loss/a" for step in range(5)]
+    told = "yours lacks 4 tensors loss/* of steps 0000, 0001, 0002, …, the first is 0000/loss/a"
+    assert structure(many[4:], many) == [told]
 
 
 def test_a_distance_across_zero_is_not_told_in_ulps() -> None:
     twin = prepared(PASSES).twin
     name = "0000/gradient/context0/worker1"
     right = twin.tensors[name]
-    for wrong, told in ((-right, False), (0 * right, False), (right + 2.0**-40, True)):
+    one = right.nextafter(right + 1)
+    for wrong, told in ((-right, False), (0 * right, False), (right + 2.0**-40, True), (one, True)):
         found = str(explain({**twin.tensors, name: wrong}, twin))
         assert bool(re.search(r"\d ULPs", found)) == told
 
