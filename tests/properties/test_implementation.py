@@ -76,9 +76,11 @@ def test_a_command_that_fails_is_errored_with_its_last_line(tmp_path: Path) -> N
     ["", "no_such_module_here:train", "json:no_such_function", "json:__name__", "'unclosed", "no-such-command -x"],
 )
 def test_what_is_no_implementation_is_refused_in_one_line(text: str) -> None:
+    before = [*sys.path]
     with pytest.raises(NoImplementation) as caught:
         Implementation.of(text)
     assert "\n" not in str(caught.value)
+    assert sys.path == before
 
 
 def test_a_commands_name_may_have_a_colon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

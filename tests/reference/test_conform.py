@@ -290,6 +290,7 @@ def test_each_of_repeated_runs_is_judged(wrong: int, suite: Suite, tmp_path: Pat
 def test_bad_input_is_one_line(tmp_path: Path, capfd: Capture) -> None:
     for arguments, status, text in (
         (["conform", "export", str(tmp_path), "--cases", "x*"], 2, "no case matches 'x*'"),
+        (["conform", "export", str(tmp_path), "--suite", "all", "--cases", "x*"], 2, "--suite: invalid choice: 'all'"),
         (["conform", "judge", str(tmp_path), str(tmp_path)], 2, "no suite.json, wanted a folder that `conform export`"),
         (["conform", "run", str(tmp_path), "--out", "x"], 2, "wanted -- and a command"),
         (["conform", "sing"], 2, "unknown command 'sing' of conform"),
@@ -309,6 +310,7 @@ def test_bad_input_is_one_line(tmp_path: Path, capfd: Capture) -> None:
         (["--out", "{new}", "--repeat", "0"], "argument --repeat: must be a whole number, at least 1, got '0'"),
         (["--out", "{new}", "--timeout", "long"], "argument --timeout: wanted seconds"),
         (["--out", "{new}", "--cases", "x*"], "no case matches 'x*', wanted for instance rpc_basics-001,"),
+        (["--out", "{new}", "--expect", "{full}/x"], "No such file"),
         (["--out", "{new}", "--update", "--expect", "{file}/x"], "/file/x: Not a directory"),
     ],
 )

@@ -200,6 +200,15 @@ def test_a_sum_that_goes_on_is_one_sum() -> None:
         assert (tensor(0.0) + tensor(small)).item() == small
 
 
+def test_a_sum_goes_on_where_a_part_of_it_is_overwritten() -> None:
+    large = tensor(2.0**53, 2.0**53)
+    with ExactnessProof():
+        cancelled = large - large
+        cancelled[0].zero_()
+        with pytest.raises(NotExact, match="needs 55 bits"):
+            _ = cancelled + tensor(1.0, 1.0)
+
+
 def test_float32_has_24_bits() -> None:
     large, small = torch.tensor([2.0**24]), torch.tensor([1.0])
     with ExactnessProof(), pytest.raises(NotExact, match="needs 25 bits, and 24 are exact"):

@@ -118,7 +118,7 @@ GOOD = 'cases = "rnn-*"\nverdict = "skipped"\nreason = "later"\n'
         ("x = 1\n", "wanted entries"),
         ("[expect]\nx = 1\n", "wanted entries"),
         ('[[expect]]\ncases = "a"\n', "wanted cases, verdict, reason"),
-        (f"[[expect]]\n{GOOD}more = 1\n", "wanted cases, verdict, reason"),
+        (f"[[expect]]\n{GOOD}more = 1\n", "x, entry 1: wanted cases, verdict, reason"),
         (f"[[expect]]\n{GOOD}link = 1\n", "link must be a text"),
         (f"[[expect]]\n{GOOD}expires = 2027-01-01\n", r"wanted cases, .* link, got \['cases', 'expires', 'reason'"),
         (f"[[expect]]\n{GOOD.replace('later', '')}", "reason must be a text"),

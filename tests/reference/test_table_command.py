@@ -88,6 +88,8 @@ def test_the_table_has_one_row_per_number_of_splits() -> None:
     cases = [case for _, _, case in grid.cells()]
     assert cases == [Pipeline(num_split=n, batch_size=16, image_w=32, image_h=64) for n in (1, 4)]
     assert grid.columns() == ["splits", "seconds", "seconds per batch"]
+    small: Any = over_splits(Pipeline, {}, {"splits": [1], "small": True})
+    assert small.rows == {1: {"": Pipeline(num_split=1, batch_size=16, image_w=64, image_h=64)}}
     full: Any = over_splits(Pipeline, {}, {"splits": [2], "small": False})
     assert full.rows == {2: {"": Pipeline(num_split=2)}}
     assert over_splits(Pipeline, {}, {"splits": None, "small": False}) is None

@@ -13,7 +13,7 @@ from reference.conform.inputs import prepare
 from reference.conform.judge import RIGHT, judge_answer
 from reference.conform.suite import Entry, Suite, SuiteBroken, SuiteCase
 from reference.conform.tensor_file import Array, Tensors, write
-from reference.conform.twin import judge_with_twin, prepared
+from reference.conform.twin import check_inputs, judge_with_twin, prepared
 from tests.mutants.mutant import Mutant
 from tests.support.numpy_programs import answer, numpy_variants
 
@@ -57,6 +57,12 @@ def test_another_set_of_inputs_judges_nothing(change: dict[str, Array], suite: S
         inputs.popitem()
     with pytest.raises(SuiteBroken, match=f"{CASE}: the suite has other inputs than this version"):
         judged_with(suite, inputs | change, tmp_path)
+
+
+def test_inputs_that_are_no_tensors_are_a_broken_suite(suite: Suite, tmp_path: Path) -> None:
+    (tmp_path / "input.safetensors").write_bytes(b"x")
+    with pytest.raises(SuiteBroken, match=f"{tmp_path}: input.safetensors: 1 bytes, wanted a safetensors file"):
+        check_inputs(SuiteCase(tmp_path, suite.cases[CASE].described), prepared(CASE))
 
 
 @pytest.mark.parametrize(
