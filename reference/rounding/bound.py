@@ -85,8 +85,8 @@ class TwinErrors:
 
     ``exact``: the float64 twin; ``sizes``: per tensor of it, its norms; ``sums``: per tensor, the sum of the twins'
     errors; ``dtypes``: those of the twins' tensors. ``counted``: whether any twin takes the float64 twin's
-    decisions; ``left_out``: the number of those that do not. ``unusable``: why a counted twin, which may hold NaN, has no
-    error; empty if each has one.
+    decisions; ``left_out``: the number of those that do not. ``unusable``: why a counted twin, which may hold NaN, has
+    no error; empty if each has one.
     """
 
     exact: Trace

@@ -185,6 +185,12 @@ def test_a_mistake_that_stops_is_told_to_hold_again() -> None:
     assert "At your own numbers losses are right in every step." in told
 
 
+def test_of_many_steps_that_fail_five_are_named() -> None:
+    twin = prepared("rnn-002").twin
+    wrong = {n: t + 0.3 if "/gradient/" in n and place_of(n)[0] < 6 else t for n, t in twin.tensors.items()}
+    assert "gradients fail in steps 0000, 0001, 0002, 0003, 0004, … alone." in str(explain(wrong, twin))
+
+
 def test_a_value_that_is_only_near_is_no_cause_in_an_exact_case() -> None:
     """Its numbers have no rounding; in a natural case the same is told as a factor."""
     for name, cause in ((PASSES, "unexplained"), ("dist_autograd-002", "factor")):
