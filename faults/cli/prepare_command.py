@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from faults.cli.options import HEALTHY, LEAKS, PLAN, folder, parser_of, plan_of
+from faults.cli.options import HEALTHY, LEAKS, PLAN, parser_of, plan_of
 from faults.ledger.run_files import renewed
 from faults.script.autostart import VARIABLE
 from reference.cli.options import BadInput
@@ -19,7 +19,7 @@ def main(arguments: Sequence[str]) -> int:
         "Programs use it if they are started with FAULTS_RUN=DIR."
     )
     parser = parser_of("prepare", about, PLAN, HEALTHY, LEAKS)
-    parser.add_argument("dir", type=folder, metavar="DIR", help="the run's folder; files of an earlier run are removed")
+    parser.add_argument("dir", metavar="DIR", help="the run's folder; files of an earlier run are removed")
     options = parser.parse_args(arguments)
     if not str(Path(options.dir).absolute()).isprintable():
         raise BadInput(f"prepare {shown(options.dir)}: wanted a folder whose name can be printed")

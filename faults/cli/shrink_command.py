@@ -69,8 +69,7 @@ def tell(trial: Trial) -> None:
 def report(name: str, shrinker: Shrinker) -> None:
     """Print the smallest plan that was seen to fail, ready to paste, on the last line."""
     found = shrinker.smallest
-    if found is None:
-        return
+    assert found is not None, "the given plan fails"
     size, given = len(found.plan.faults), len(shrinker.given.faults)
     head = f"{name}: {found.judgement.verdict} under {size} of {given} {'fault' if given == 1 else 'faults'}"
     print(one_line(f"{head}, after {_runs(len(shrinker.trials))}"))

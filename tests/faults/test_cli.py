@@ -142,6 +142,7 @@ BAD = [
     (["check", "/no/such"], "is not a run's folder"),
     (["prepare"], "the following arguments are required: DIR"),
     (["prepare", "x", "y", "--healthy"], "unrecognized arguments: y"),
+    (["prepare", "", "--healthy"], "a run's folder has no name: wanted a folder, got ''"),
     (["list", "rnn", "--plan", DELAY], "unrecognized arguments: --plan"),
 ]
 
@@ -253,6 +254,8 @@ def test_prepare_writes_the_plan_and_prints_the_variable(
     assert main(["prepare", "run", "--healthy"]) == 0
     assert main(["check", "run"]) == 3
     assert capsys.readouterr().out.splitlines()[1] == "run: healthy: no faults planned"
+    assert main(["check", "run", "--ended", "0"]) == 3
+    assert capsys.readouterr().out.startswith("run, started by something else: 0.0 s healthy: no faults planned\n")
 
 
 WAITS = "import os, threading; open(os.environ['BEGUN'], 'w').close(); threading.Event().wait()"

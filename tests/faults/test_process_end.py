@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -163,3 +164,11 @@ def test_a_process_has_one_file_for_its_status_and_its_children_have_none(tmp_pa
     assert subprocess.run([sys.executable, "-c", TWICE, str(tmp_path)], timeout=60).returncode == 3
     assert list(statuses(tmp_path).values()) == [3]
     assert (tmp_path / "own").read_bytes() == b"text"
+
+
+def test_a_status_is_recorded_even_if_the_process_aborts_afterwards(tmp_path: Path) -> None:
+    """As a thread of torch may do while C ends the process."""
+    aborts = "import ctypes; libc = ctypes.CDLL(None); libc.on_exit(ctypes.cast(libc.abort, ctypes.c_void_p), None)"
+    done = subprocess.run([sys.executable, "-c", aborts + TWICE, str(tmp_path)], timeout=60)
+    assert done.returncode == -signal.SIGABRT
+    assert list(statuses(tmp_path).values()) == [3]

@@ -104,6 +104,7 @@ def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: 
     assert f"not fired: {unfired} fired 0 times, wanted 1 {calls}" in result.stdout.lines
     assert part(result, "faults: log of a", "test_wrong") == ["asking b"]
     assert "ValueError: no sale" in part(result, "faults: log of b", "test_wrong")
+    assert "AttributeError" not in text
     # The end comes by the world's deadline, by a call's, or by pytest-timeout. In the last two, b waits for work.
     assert len(re.findall(r"-+ faults: stacks of [ab] -+", text)) == 5
     for function in ("hang_in_this_function", "hang_in_this_thread"):

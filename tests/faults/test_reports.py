@@ -113,7 +113,7 @@ def test_junit_says_why_a_run_failed() -> None:
 
 @pytest.mark.usefixtures("own_folder")
 def test_a_report_may_lie_in_the_runs_folder_that_is_made_later() -> None:
-    check_reports(options(dir="run", html="run/page.html", json="run/report.json", junit="j.xml"))
+    check_reports(options(dir="run", html="run/page.html", json="run/report.json", junit="run.json"))
     assert not Path("run").exists()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 import pytest
 from torch.futures import Future
@@ -48,6 +49,14 @@ def test_an_rref_that_the_program_fetches_itself_is_placed_by_that_line_alone() 
     answer.set_result(thing)
     seen.answered((LINE,), answer)
     assert [each.how for each in seen.living(0).values()] == ["fetched"]
+
+
+def test_the_type_of_a_value_is_that_of_its_own_rref() -> None:
+    seen, things, values = RRefs(), [Sent(0), Sent(1)], [Future[int](), {1}]
+    for number, thing in enumerate(things):
+        seen.get(thing, "made", (LINE,))
+        seen.value(thing, values[number], partial(values.__getitem__, number))
+    assert [seen.type_of((0, number)) for number in range(3)] == [Future, set, None]
 
 
 def test_nothing_is_kept_of_a_value_that_is_no_more() -> None:

@@ -87,10 +87,13 @@ def test_a_role_that_outlives_a_killed_command_is_told(tmp_path: Path) -> None:
     assert how_all_ended(found)["till"] == "still ran when the command had ended"
 
 
-def test_a_program_without_a_fault_may_run_beyond_the_patience(tmp_path: Path) -> None:
+def test_a_program_without_a_fault_may_run_beyond_the_patience(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is killed only when a failure would come too late, too."""
-    found, _ = run_script([sys.executable, "-c", ""], Plan(), tmp_path, patience=0.001)
+    found, _ = run_script([sys.executable, "-c", ""], Plan(), tmp_path / "first", patience=0.001)
     assert found.ends[COMMAND].text == "returned"
+    monkeypatch.setattr("faults.script.script.LATER", 0.5)
+    found, _ = run_script(["sleep", "1000"], Plan(), tmp_path / "second", patience=0.001, bound=0.5)
+    assert found.ends[COMMAND].text == "was overdue after 1 s"
 
 
 @pytest.mark.long

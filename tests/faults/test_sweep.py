@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 
-from faults.judge.rules import judge
+from faults.judge.rules import Judgement, judge
+from faults.ledger import Timeline
 from faults.ledger.moments_seen import Moments
-from faults.ledger.record import read
-from faults.plan import Fault
+from faults.ledger.record import Run, read
+from faults.plan import Fault, Plan
 from faults.plan.fields import ENGINE_SITES
 from faults.plan.kinds import Called
 from faults.plan.places import Moment
 from faults.run.runs import Subject
-from faults.run.sweep import Cell, SweepFailed, Unhurt, breadth_first, every_way, variants
+from faults.run.sweep import Cell, SweepFailed, Unhurt, breadth_first, every_way, healthy, variants
 from tests.support import roles_subjects as plays
 from tests.support.targets import options, sweep_of
 
@@ -119,9 +120,18 @@ def test_a_subject_that_calls_nothing_is_not_swept(tmp_path: Path) -> None:
         sweep_of(silent, options(dir=str(tmp_path / "kept")))
 
 
+def test_a_healthy_run_that_fails_by_no_rule_is_named_by_its_verdict(tmp_path: Path) -> None:
+    """Such as one that torch itself has failed."""
+    found = Run("shop", Plan(), Timeline((), {}, ())), Judgement((), "failed loudly")
+    with pytest.raises(SweepFailed, match=r"^the healthy run of shop is not healthy: failed loudly$"):
+        healthy(lambda *_: found, "shop", tmp_path)
+
+
 def test_a_part_without_a_cell_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert sweep_of(plays.subject(plays.careful), options(sites=plays.PAY, part=(1, 1000))) == 0
-    assert "no cell is in this part: nothing was run\n" in capsys.readouterr().err
+    assert sweep_of(plays.subject(plays.careful), options(sites=plays.PAY, part=(1, 1000), jobs=100_000)) == 0
+    said = capsys.readouterr().err
+    assert "no cell is in this part: nothing was run\n" in said
+    assert "runs at once, not 100000: for 2 roles each, this machine has no more room\n" in said
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from dataclasses import replace
+from pathlib import Path
 
+import pytest
 import torch
 
+from faults.cli import tutorial_target
+from faults.cli.tutorial_target import TutorialTarget
+from faults.judge.rules import Judgement
+from faults.ledger import Timeline
+from faults.ledger.record import Run
+from faults.plan import Plan
 from faults.run.runs import Compared
 from faults.run.tutorial import of_tutorial
 from reference import load
@@ -39,6 +48,22 @@ def test_a_trace_without_a_measure_is_unknown_not_wrong() -> None:
     judged = of_tutorial(quick("batch_parameter_server")).judge({"ps": Returned(trace)})
     assert judged is not None
     assert judged[0] == "unknown"
+
+
+def test_a_run_after_the_healthy_one_has_three_times_its_seconds_and_the_bound(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The healthy run takes 7 s, the timeout is 3 s, and the delay lasts 0.5 s."""
+    deadlines: list[float | None] = []
+
+    def seen(subject: object, plan: Plan, *_: object, deadline: float | None = None, **__: object) -> object:
+        deadlines.append(deadline)
+        return Run("", plan, Timeline((), {}, ()), seconds=7.0), Judgement((), "equal")
+
+    monkeypatch.setattr(tutorial_target, "run", seen)
+    _, again = TutorialTarget.of(of_tutorial(quick("rnn", timeout=3.0)), Namespace()).again(tmp_path)
+    again(Plan.parse("Delay site=m:f role=a side=reply seconds=0.5"), tmp_path)
+    assert deadlines == [None, 3 * 7.0 + (2 * 3.0 + 10.0) + 10.0 + 0.5]
 
 
 def test_without_a_trace_there_is_no_judgement() -> None:

@@ -86,22 +86,37 @@ def test_a_folder_of_its_packages_name_hides_nothing(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+EXTRA = "is not installed, which this command needs: install this project with its extra `tutorials`"
+
+
 @pytest.mark.parametrize(
-    ("missing", "tutorial"),
-    [("gymnasium", "reinforce"), ("safetensors", "rnn"), ("torchvision", "pipeline")],
+    ("missing", "package", "words", "told"),
+    [
+        ("gymnasium", "reference", ["run", "reinforce"], f"gymnasium {EXTRA}"),
+        ("safetensors", "reference", ["run", "rnn"], f"safetensors {EXTRA}"),
+        ("torchvision", "reference", ["run", "pipeline"], f"torchvision {EXTRA}"),
+        ("safetensors", "faults", ["run", "--script", "no.py"], "--script no.py: no such file"),
+        (
+            "safetensors",
+            "faults",
+            ["merge", "no"],
+            "no is not the report of a sweep (--json): no: No such file or directory",
+        ),
+    ],
 )
-def test_a_missing_extra_is_one_line_that_names_it(missing: str, tutorial: str) -> None:
+def test_a_missing_extra_is_one_line_that_names_it_where_it_is_needed(
+    missing: str, package: str, words: list[str], told: str
+) -> None:
     program = f"""
 import sys
 
 sys.modules[{missing!r}] = None
-sys.argv = ["reference", "run", {tutorial!r}]
-from reference.__main__ import main
+sys.argv = {[package, *words]}
+from {package}.__main__ import main
 
 main()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
-    told = f"{missing} is not installed, which this command needs: install this project with its extra `tutorials`"
     assert (done.returncode, done.stderr) == (2, f"error: {told}\n")
 
 

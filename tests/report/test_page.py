@@ -18,7 +18,7 @@ from faults.plan import Plan
 from faults.report.page import page
 from tests.golden import store
 from tests.golden.rows import rows
-from tests.judge.by_hand import CRASH, calls, crashed, event, raised, script, started
+from tests.judge.by_hand import CRASH, DELAY, calls, crashed, event, fired, raised, script, started
 
 VOID = {"meta", "br", "input"}
 
@@ -64,6 +64,7 @@ def test_every_stored_run_has_a_page(tmp_path: Path) -> None:
             read = Read(text)
             assert not read.open, name
             assert f"{judgement.verdict}." in "".join(read.texts), name
+            assert all(text.count(f"<tr><td>{each.name}<td") == 1 for each in judgement.checks), name
             assert {life.role for life in facts.lives} <= {str(each) for each in drawn(read)["lanes"]}, name
             assert len(text.encode()) < 100_000, name
 
@@ -106,13 +107,24 @@ def test_a_page_has_a_limit_and_says_what_it_leaves_out(tmp_path: Path, count: i
 
 
 def test_losses_are_drawn_beside_the_twins(tmp_path: Path) -> None:
-    run = script("seed=0", losses={"run": [2.0, 1.5, 0.5], "twin": [2.0, 1.0, 0.0]})
+    run = script("seed=0", losses={"run": [2.5, 2.0, 1.0], "twin": [2.5, 1.5, 0.5]})
     text = page(Facts(run), judge(run), tmp_path)
     assert "They differ from step 1 on." in text
     assert '<polyline class="run" points="0.0,0.0 300.0,35.0 600.0,105.0"/>' in text
     equal = script("seed=0", losses={"run": [1.0], "twin": [1.0]})
     assert "They are equal." in page(Facts(equal), judge(equal), tmp_path)
     assert "<polyline" not in page(Facts(script()), judge(script()), tmp_path)
+
+
+def test_of_many_times_of_a_fault_the_last_is_told(tmp_path: Path) -> None:
+    run = script(DELAY, *(fired(time=float(second)) for second in range(1, 10)))
+    assert "9.000 (the last of 9) fired by b" in page(Facts(run), judge(run), tmp_path)
+
+
+def test_an_error_that_a_role_has_logged_is_shown_with_its_chain(tmp_path: Path) -> None:
+    links = raised("b", "Lost", cause="Gone").details["links"]
+    run = script("seed=0", event("b", "logged", 3.0, text="giving up", links=links), event("b", "exit", 4.0, status=7))
+    assert "raised from <code>Gone: why</code>" in page(Facts(run), judge(run), tmp_path)
 
 
 def test_versions_are_told_once(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ def test_each_role_is_a_process_with_its_tracks(perfetto: Any, tmp_path: Path) -
     names = set(tracks(trace).values())
     assert {f"{role}: lives" for role in ("ps1", "ps2", "trainer1", "trainer2")} <= names
     assert {"trainer1: calls", "ps1: faults and errors"} <= names
+    assert "ps1: steps" not in names
 
 
 def test_the_slices_of_a_track_do_not_overlap(perfetto: Any, tmp_path: Path) -> None:

@@ -67,9 +67,10 @@ def test_given_back(make):
     make()()
 
 
-@pytest.mark.leaves("processes", "memory")
-def test_allowed():
+@pytest.mark.leaves("processes", "memory", "contexts")
+def test_allowed(fresh_world):
     kept.extend([process(), memory()])
+    fresh_world(["a", "b"]).call("a", plays.keep_a_context, "b")
 
 
 def test_rref(world):
@@ -135,3 +136,4 @@ def test_nothing_in_a_fresh_world(fresh_world):
         world = fresh_world(["a", "b"])
         assert world.call("a", plays.ask, "b") == 42
         then(world)
+    fresh_world({"a": plays.hang_in_this_thread})  # it does not answer
