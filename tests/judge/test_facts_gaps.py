@@ -52,6 +52,7 @@ def test_every_role_of_the_world_has_a_ledger() -> None:
     missing = world(DROP, fired(), ends={"c": RETURNED})
     assert found(missing) == ["c: no ledger"]
     assert found(replace(missing, plan=Plan())) == []
+    assert found(replace(missing, plan=Plan(), recorded=True)) == ["c: no ledger"]
     peers = event("a", "up", 0.5, workers=["a", "b", "c"])
     assert found(world("seed=0", peers)) == found(script("seed=0", peers)) == ["c: no ledger"]
 

@@ -11,7 +11,7 @@ from faults.judge.rules import DEFECTS, LOUD, SUCCESSES, UNKNOWN, judge
 from faults.judge.story import MEANS, fault_stories, sentence
 from faults.ledger import Event, record
 from faults.plan.kinds import KINDS
-from tests.judge.by_hand import DROP, fired, raised, world
+from tests.judge.by_hand import DROP, event, fired, raised, script, world
 from tests.support.stored_runs import stored_run
 
 Stored = Callable[[str], Facts]
@@ -59,6 +59,12 @@ def test_of_many_roles_that_failed_five_are_named() -> None:
     lost = [raised(role, "Lost", process=number) for number, role in enumerate("cdefgh", 11)]
     run = world(DROP, fired(), *lost)
     assert " c raised Lost, 1.00 s later; then d, e, f, g and 1 more failed. " in sentence(Facts(run), judge(run))
+
+
+def test_a_role_that_exited_is_told_by_its_status_and_not_by_what_it_logged() -> None:
+    logged = event("b", "logged", 2.5, text="x", links=raised("b", "Lost").details["links"])
+    run = script(DROP, fired(), logged, event("b", "exit", 3.0, status=3), status=1)
+    assert " b exited with status 3, 1.00 s later. " in sentence(Facts(run), judge(run))
 
 
 def test_each_verdict_has_a_meaning() -> None:
