@@ -110,6 +110,7 @@ def test_each_kind_hurts_its_call_and_no_other(world: World, tmp_path: Path, way
     timeline = ledger.read(tmp_path)
     assert executed(world, name) == 2 + sum(each.executions for each in effects)
     assert timeline.facts() == sorted(facts(to, site, effects), key=repr)
+    assert [each.details["fault"] for each in timeline.of("planned") if each.role == "a"] == [*range(len(effects))]
     begun = {each.made: each.time for each in timeline.of("invoke")}
     for end in timeline.of("ok", "fail", "info"):
         assert 0 < end.details["seconds"] <= end.time - begun[end.made]

@@ -152,6 +152,10 @@ class TestEffects:
         assert seen(world(plan, HIT, fired(), call("ok"))) == [told]
         assert seen(world(plan, HIT, fired(), call("ok", process=11))) == []  # of another life
 
+    def test_a_callee_that_is_asked_to_end_may_answer(self) -> None:
+        plan = "Crash site=shop:pay role=a nth=1 when=after how=term"
+        assert seen(world(plan, HIT, fired(), call("ok"))) == []
+
     def test_a_refused_value_is_there_to_be_fetched(self) -> None:
         there = call("ok", via="remote")
         assert len(seen(world(RAISE, HIT, fired(), there))) == 0
