@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -199,7 +200,7 @@ class Clock:
 
     def median(self) -> float | None:
         """The median seconds between two successive steps; None with fewer than two steps."""
-        gaps = [after - before for before, after in zip(self.times, self.times[1:], strict=False)]
+        gaps = [after - before for before, after in pairwise(self.times)]
         return statistics.median(gaps) if gaps else None
 
 

@@ -35,9 +35,8 @@ def back(order: Tensor) -> Tensor:
     return torch.argsort(order)
 
 
-def sum_over(by: Orders, x: Tensor, dims: Any = None, keepdim: bool = False, **kwargs: Any) -> Tensor:
-    """Sum over these axes, by default over all: each axis is permuted, and the longest is split into pieces."""
-    axes = [dim % x.dim() for dim in dims or range(x.dim())]
+def sum_over(by: Orders, x: Tensor, axes: list[int], keepdim: bool = False, **kwargs: Any) -> Tensor:
+    """Sum over these axes: each is permuted, and the longest is split into pieces."""
     if not axes:
         return x.sum(**kwargs)
     for axis in axes:
@@ -166,7 +165,7 @@ def _sum_dims(by: Orders, func: Any, x: Tensor, dims: Any = None, keepdim: bool 
     kept = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
     count = x.numel() // max(1, math.prod(kept))
     if kwargs or not axes or not by.in_turn(count, x.numel(), x):
-        return sum_over(by, x, dims, keepdim, **kwargs)
+        return sum_over(by, x, axes, keepdim, **kwargs)
     terms = x.movedim(axes, [*range(len(axes))]).flatten(0, len(axes) - 1)[by.order(count)]
     result = added_in_turn(terms)
     return result.reshape(kept) if keepdim else result

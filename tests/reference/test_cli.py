@@ -129,6 +129,7 @@ def refused(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> Refused:
         ),
         ("run rpc_basics --steps=1 --seed 2 --steps=1", "--steps is given twice, wanted once"),
         ("run batch_reinforce --batch --no-batch", "--batch/--no-batch is given twice, wanted once"),
+        ("list --hel", "unrecognized arguments: --hel; wanted -h, --help"),
         ("verify --long rnn pipeline", "--long adds no run of rnn, pipeline, wanted reinforce among the names"),
     ],
 )
@@ -235,6 +236,7 @@ def test_list_names_every_tutorial(capsys: Capture) -> None:
     assert main(["list"]) == 0
     captured = capsys.readouterr()
     assert dict(line.split(maxsplit=1) for line in captured.out.splitlines()) == TUTORIALS
+    assert len({line.index(TUTORIALS[line.split()[0]]) for line in captured.out.splitlines()}) == 1
     assert captured.err == ""
 
 

@@ -64,5 +64,10 @@ HOSTILE = (
     Hostile("a gigabyte of output", "for _ in range(2**10): print('x' * 2**20)", "there is no trace.safetensors"),
     Hostile("a hang", "time.sleep(3600)", "and was ended", "timed out"),
     Hostile("a crash", "os.kill(os.getpid(), 11)", "signal 11", "errored"),
-    Hostile("an error", "raise ValueError('no such layer\\n')", "exit status 1: ValueError: no such layer", "errored"),
+    Hostile(
+        "an error",
+        "os.write(2, b'\\xff'); raise ValueError('no such layer\\n')",
+        "exit status 1: ValueError: no such layer",
+        "errored",
+    ),
 )
