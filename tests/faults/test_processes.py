@@ -218,9 +218,17 @@ def test_a_role_hits_the_role_of_its_own_world(
             second.kill()
 
 
-def test_a_process_that_handles_sigterm_may_go_on(tmp_path: Path) -> None:
-    program = "import signal; signal.signal(signal.SIGTERM, lambda *_: None); print(flush=True); open(0).read()"
-    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as polite:
+@pytest.mark.parametrize(
+    "program",
+    [
+        "signal.signal(15, lambda *_: None); print(flush=True); open(0).read()",
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [15]); print(flush=True); signal.sigwait([15]); time.sleep(0.1)",
+    ],
+    ids=["handles-it", "ends-later"],
+)
+def test_a_sigterm_has_an_effect_however_the_process_takes_it(program: str, tmp_path: Path) -> None:
+    words = [sys.executable, "-c", f"import signal, time; {program}"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as polite:
         assert polite.stdout is not None
         polite.stdout.readline()
         start(tmp_path, pid=polite.pid)
