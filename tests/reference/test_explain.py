@@ -215,6 +215,12 @@ def test_a_mistake_is_explained_where_actions_are_missing() -> None:
     assert explain(wrong, twin).cause == "factor"
 
 
+def test_a_whole_number_of_another_role_is_told() -> None:
+    twin, name = prepared("rref_dataflow-001").twin, "0000/payloads/received/worker3"
+    found = explain({**twin.tensors, "0000/payloads/received/worker0": twin.tensors[name]}, twin)
+    assert found.lines[-1] == f"It is, bit for bit: that of {name}"
+
+
 def late(tensors: Named) -> Named:
     """Record every gradient a step late."""
     earlier = {name: f"{place_of(name)[0] - 1:04d}{name[4:]}" if "/gradient/" in name else name for name in tensors}
