@@ -15,7 +15,7 @@ from faults.run.leftovers import ends_by
 
 def parent_of(pid: int) -> int | None:
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
         return None
     return int(stat.rpartition(")")[2].split()[1])
