@@ -83,7 +83,7 @@ def _memory() -> set[tuple[str, int]]:
 def _has_open(pid: int, inode: int) -> bool:
     """Whether a process has this shared memory mapped. False for a process that this user may not inspect."""
     with suppress(OSError):
-        lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+        lines = Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines()
         return any(str(SHARED) in line and line.split()[4] == str(inode) for line in lines)
     return False
 

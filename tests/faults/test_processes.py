@@ -221,12 +221,14 @@ def test_a_role_hits_the_role_of_its_own_world(
 @pytest.mark.parametrize(
     "program",
     [
-        "signal.signal(15, lambda *_: None); print(flush=True); open(0).read()",
+        "open('/proc/self/comm', 'wb').write(b'\\xff'); signal.signal(15, lambda *_: None); print(flush=True); "
+        "open(0).read()",
         "signal.pthread_sigmask(signal.SIG_BLOCK, [15]); print(flush=True); signal.sigwait([15]); time.sleep(0.1)",
     ],
     ids=["handles-it", "ends-later"],
 )
 def test_a_sigterm_has_an_effect_however_the_process_takes_it(program: str, tmp_path: Path) -> None:
+    """Its name need not be text."""
     words = [sys.executable, "-c", f"import signal, time; {program}"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as polite:
         assert polite.stdout is not None

@@ -90,7 +90,7 @@ def ended(handle: int, seconds: float) -> bool:
 def _is_older(pid: int, written: float) -> bool:
     """Whether this process started before ``written`` (monotonic). A later one only has the same process id."""
     try:
-        ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+        ticks = int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[19])
     except OSError:
         return False
     asleep = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()  # ticks include the time of a suspended machine
