@@ -88,13 +88,14 @@ def _has_open(pid: int, inode: int) -> bool:
     return False
 
 
-def _servants() -> set[int]:
-    """Return the processes that Python's multiprocessing keeps for itself until the end."""
+def _servants() -> set[int | None]:
+    """Return the processes that Python's multiprocessing keeps for itself until the end; None for one that is not
+    there."""
     found: set[int | None] = set()
     for name, pid in (("forkserver", "_forkserver_pid"), ("resource_tracker", "_pid")):
         servant = getattr(sys.modules.get(f"multiprocessing.{name}"), f"_{name}", None)
         found.add(getattr(servant, pid, None))
-    return {pid for pid in found if pid is not None}
+    return found
 
 
 @contextmanager

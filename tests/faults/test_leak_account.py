@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -48,6 +50,20 @@ def test_memory_that_is_removed_when_its_process_has_ended_is_nobodys(monkeypatc
         memory.write_bytes(b"1")
         monkeypatch.setattr("time.sleep", lambda _: memory.unlink())  # as Python's tracker does meanwhile
         assert accounting.left() == []
+
+
+def test_a_process_may_have_a_name_that_is_no_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(leak_account, "GRACE", 0.05)
+    monkeypatch.setattr(leak_account, "REMOVAL", 0.05)
+    memory, accounting = SHARED / f"faults_test_{os.getpid()}_beside", Accounting("none")
+    program = shutil.copy(os.fsencode(shutil.which("sleep") or ""), os.fsencode(tmp_path) + b"/\xff")
+    with ExitStack() as undo:
+        process = undo.enter_context(subprocess.Popen([program, b"1000"]))
+        undo.callback(process.kill)
+        memory.write_bytes(b"1")
+        undo.callback(memory.unlink)
+        left = accounting.left()
+    assert [line.partition(":")[0] for line in left] == [f"process {process.pid}", f"shared memory {memory.name}"]
 
 
 def test_what_another_run_has_at_the_same_time_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,7 +86,7 @@ def test_a_sweep_is_told_cell_by_cell(
     assert report["not_hurt"] == [{"site": "m:g", "kind": "Order", "reason": "a alone calls it"}]
     suite = ElementTree.fromstring(as_junit(report).encode())
     assert [suite.get(name) for name in ("tests", "failures", "errors", "skipped")] == counts
-    assert len(list(suite.iter("testcase"))) == int(counts[0])
+    assert len([each for each in suite.iter("testcase") if each.get("name")]) == int(counts[0])
     assert [each.get("message") for each in suite.iter("skipped")] == [f"{left} were not run"] * bool(left)
 
 
