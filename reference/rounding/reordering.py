@@ -27,9 +27,9 @@ _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 # The most pieces of a sum. A sum is added one term after the other only if its terms have at most `_IN_TURN` elements
 # and one of the dtypes `_IN_NUMPY`.
 _PIECES, _IN_TURN = 8, 2**24
-_IN_NUMPY = {torch.float32, torch.float64}
+_IN_NUMPY = {torch.float16, torch.float32, torch.float64}
 # The second half of a mantissa, as bits.
-_SECOND_HALF = {torch.float64: 2**29 - 1, torch.float32: 2**16 - 1, torch.bfloat16: 2**4 - 1}
+_SECOND_HALF = {torch.float64: 2**29 - 1, torch.float32: 2**16 - 1, torch.float16: 2**5 - 1, torch.bfloat16: 2**4 - 1}
 
 
 def reordered(train_locally: Callable[..., Trace], case: Case, run: Trace | None, seed: int) -> Trace:

@@ -9,11 +9,13 @@ import os
 import socket
 import struct
 import warnings
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+import torch.distributed as dist
 import torch.distributed.rpc as rpc
 
 from reference.outcome import WorldError
@@ -142,8 +144,21 @@ def silence_upstream() -> None:
     warnings.filterwarnings("ignore", message=r".?TorchScript.? support for functional optimizers")
 
 
-# Lets the process group of torch's start connect only the roles that exchange something, not each with each.
-_LAZY = "TORCH_GLOO_LAZY_INIT"
+def _group(original: Callable[..., Any], store: Any, rank: int, size: int) -> Any:
+    """Make the process group of torch's start as torch does, but connect only the roles that exchange something, not
+    each with each. Versions of torch that cannot do so have their own (`original`)."""
+    gloo: Any = dist.ProcessGroupGloo
+    names = os.environ.get("GLOO_SOCKET_IFNAME")
+    options = gloo._Options()
+    try:
+        if names:
+            options._devices = [gloo.create_device(interface=each, lazy_init=True) for each in names.split(",")]
+        else:
+            options._devices = [gloo.create_default_device(lazy_init=True)]
+    except TypeError:
+        return original(store, rank, size)
+    options._timeout, options._threads = rpc.constants.DEFAULT_PROCESS_GROUP_TIMEOUT, 2 * len(options._devices)
+    return gloo(store, rank, size, options)
 
 
 @contextmanager
@@ -157,8 +172,9 @@ def ready_for_many(*, maps: bool = True) -> Iterator[None]:
     role two messages for every role. They still wait for each other there, without the GIL, so that a role hears of the
     death of another one; the agent's constructor waits with it.
     """
-    api, registry, lazy = cast(Any, rpc.api), cast(Any, rpc.backend_registry), os.environ.get(_LAZY)
-    started, exchanged = api._init_rpc_states, registry._tensorpipe_exchange_and_check_all_device_maps
+    api, registry = cast(Any, rpc.api), cast(Any, rpc.backend_registry)
+    started, made = api._init_rpc_states, registry._init_process_group
+    exchanged = registry._tensorpipe_exchange_and_check_all_device_maps
 
     def lengthened(agent: object) -> None:
         started(agent)
@@ -171,16 +187,14 @@ def ready_for_many(*, maps: bool = True) -> Iterator[None]:
         about[-1].barrier().wait()
         return {}, []
 
-    os.environ.setdefault(_LAZY, "1")
-    api._init_rpc_states = lengthened
+    api._init_rpc_states, registry._init_process_group = lengthened, partial(_group, made)
     if not maps:
         registry._tensorpipe_exchange_and_check_all_device_maps = met
     try:
         yield
     finally:
-        api._init_rpc_states, registry._tensorpipe_exchange_and_check_all_device_maps = started, exchanged
-        if lazy is None:
-            del os.environ[_LAZY]
+        api._init_rpc_states, registry._init_process_group = started, made
+        registry._tensorpipe_exchange_and_check_all_device_maps = exchanged
 
 
 def start_agent(

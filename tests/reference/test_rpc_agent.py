@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from importlib.metadata import version
 
@@ -87,12 +86,6 @@ def test_many_roles_start_with_fewer_connections_than_pairs() -> None:
         with launch(dict.fromkeys(names, roles_plain.nothing), isolated=True) as world:
             world.wait()
         assert counting.call("a", roles_isolation.opened) - before < 40 * 39 / 2
-
-
-def test_the_start_leaves_the_environment_as_it_was() -> None:
-    """A process group that a role makes itself connects as its user asks."""
-    with launch(["a"]) as world:
-        assert world.call("a", os.getenv, "TORCH_GLOO_LAZY_INIT") is None
 
 
 def test_roles_with_device_maps_compare_them() -> None:
