@@ -51,18 +51,19 @@ class LocalFixture(tensorpipe.TensorPipeRpcAgentTestFixture):
         return rpc.TensorPipeRpcBackendOptions(init_method=self.init_method, **LOCAL_OPTIONS)
 
 
-def generated(fixture: type, suites: Sequence[type]) -> dict[str, type]:
-    return dict(rpc_utils.generate_tests("", fixture, list(suites), __name__))
+def generated(fixture: type, suites: Sequence[type], prefix: str = "") -> dict[str, type]:
+    return dict(rpc_utils.generate_tests(prefix, fixture, list(suites), __name__))
 
 
 # torch's own test files make these classes: test_tensorpipe_agent.py and test_faulty_agent.py.
 TENSORPIPE = [*rpc_utils.GENERIC_TESTS, *rpc_utils.TENSORPIPE_TESTS]
-CLASSES = {
-    **generated(LocalFixture, TENSORPIPE),
-    **generated(faulty.FaultyRpcAgentTestFixture, rpc_utils.FAULTY_AGENT_TESTS),
+FAULTY = (faulty.FaultyRpcAgentTestFixture, rpc_utils.FAULTY_AGENT_TESTS)
+CLASSES = {**generated(LocalFixture, TENSORPIPE), **generated(*FAULTY)}
+UPSTREAM = {
+    **generated(tensorpipe.TensorPipeRpcAgentTestFixture, TENSORPIPE, "Upstream"),
+    **generated(*FAULTY, "Upstream"),
 }
-UPSTREAM = {**CLASSES, **generated(tensorpipe.TensorPipeRpcAgentTestFixture, TENSORPIPE)}
-globals().update({f"Upstream{name}": type(f"Upstream{name}", (each,), {}) for name, each in UPSTREAM.items()})
+globals().update(CLASSES | UPSTREAM)  # they are sent to processes by name
 
 
 @dataclass(frozen=True)
