@@ -21,10 +21,9 @@ from faults.testing.running_test import RunningTest
 from faults.testing.settings import IDLE_WORLDS, KINDS, PROCESS_MARK, RUNNING_TEST, leaks_of
 
 FIXTURES = {"world", "idle_world", "fresh_world", "plan", "run_dir", "_faults_plan"}
-# How long processes may take to end after a test (seconds).
+# How long processes may take to end after a test, and a resource tracker of another run to remove what its process left
+# (seconds).
 GRACE = 10.0
-# Python's resource tracker removes the memory of a process that has ended a moment later (seconds).
-REMOVAL = 1.0
 
 
 class Accounting:
@@ -43,7 +42,6 @@ class Accounting:
         due = time.monotonic() + GRACE
         for pid in () if "processes" in besides else self._processes():
             ends_by(pid, due)
-        due = time.monotonic() + REMOVAL
         while "memory" not in besides and self._is_being_removed() and time.monotonic() < due:
             time.sleep(0.05)  # nothing tells of a removed file
         return self._look(besides)
@@ -57,8 +55,11 @@ class Accounting:
         ]
 
     def _is_being_removed(self) -> bool:
-        """Whether some new memory is open in no process: perhaps it was in one of another run, which has ended."""
+        """Whether some new memory is open in no process, and a resource tracker of another run is there: it may be
+        removing what its process left."""
         pids = everybody()
+        if not any(map(_is_tracker, pids - relatives(pids, self._mark) - {os.getpid()})):
+            return False
         return any(not any(_has_open(pid, inode) for pid in pids) for _, inode in _memory() - self._memory)
 
     def _processes(self) -> set[int]:
@@ -85,6 +86,12 @@ def _has_open(pid: int, inode: int) -> bool:
     with suppress(OSError):
         lines = Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines()
         return any(str(SHARED) in line and line.split()[4] == str(inode) for line in lines)
+    return False
+
+
+def _is_tracker(pid: int) -> bool:
+    with suppress(OSError):
+        return b"multiprocessing.resource_tracker" in Path(f"/proc/{pid}/cmdline").read_bytes()
     return False
 
 

@@ -7,7 +7,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import ExitStack
+import time
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,6 @@ from faults.testing.leak_account import Accounting
 def test_only_what_has_begun_since_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shared memory that was made anew under its old name has begun since."""
     monkeypatch.setattr(leak_account, "GRACE", 0.05)
-    monkeypatch.setattr(leak_account, "REMOVAL", 0.05)
     again, old = (SHARED / f"faults_test_{os.getpid()}_{each}" for each in ("again", "old"))
     with ExitStack() as undo:
 
@@ -41,20 +41,43 @@ def test_only_what_has_begun_since_is_left(monkeypatch: pytest.MonkeyPatch) -> N
         assert accounting.left() == wanted
 
 
-def test_memory_that_is_removed_when_its_process_has_ended_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
-    memory = SHARED / f"faults_test_{os.getpid()}_late"
-    monkeypatch.setattr(leak_account, "REMOVAL", 60.0)  # on a busy machine a look takes more than a second
-    with ExitStack() as undo:
-        accounting = Accounting("none")
-        undo.callback(memory.unlink, missing_ok=True)
-        memory.write_bytes(b"1")
-        monkeypatch.setattr("time.sleep", lambda _: memory.unlink())  # as Python's tracker does meanwhile
+def test_memory_that_the_tracker_of_another_run_removes_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process of another run is killed, and its resource tracker goes on only after the first look."""
+    accounting = Accounting("none")
+    program = """if True:
+        import multiprocessing, os, signal
+        lock = multiprocessing.get_context("spawn").Lock()
+        print(os.getpid(), multiprocessing.resource_tracker._resource_tracker._pid, flush=True)
+        signal.pause()
+    """
+    command = ["setsid", "--fork", sys.executable, "-W", "ignore", "-c", program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as forking:
+        assert forking.stdout is not None
+        owner, tracker = map(int, forking.stdout.readline().split())
+    os.kill(tracker, signal.SIGSTOP)
+    os.kill(owner, signal.SIGKILL)
+    looks, pause = 0, time.sleep
+
+    def go_on() -> None:
+        with suppress(ProcessLookupError):
+            os.kill(tracker, signal.SIGCONT)
+
+    def look_again(seconds: float) -> None:
+        nonlocal looks
+        looks += 1
+        go_on()
+        pause(seconds)
+
+    try:
+        monkeypatch.setattr("time.sleep", look_again)
         assert accounting.left() == []
+    finally:
+        go_on()
+    assert looks, "the memory was not there at the first look"
 
 
 def test_a_process_may_have_a_name_that_is_no_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(leak_account, "GRACE", 0.05)
-    monkeypatch.setattr(leak_account, "REMOVAL", 0.05)
     memory, accounting = SHARED / f"faults_test_{os.getpid()}_beside", Accounting("none")
     program = shutil.copy(os.fsencode(shutil.which("sleep") or ""), os.fsencode(tmp_path) + b"/\xff")
     with ExitStack() as undo:
@@ -69,7 +92,6 @@ def test_a_process_may_have_a_name_that_is_no_text(monkeypatch: pytest.MonkeyPat
 def test_what_another_run_has_at_the_same_time_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that no process of this run has started, and the memory that it has open."""
     monkeypatch.setattr(leak_account, "GRACE", 0.05)
-    monkeypatch.setattr(leak_account, "REMOVAL", 0.05)
     accounting = Accounting("none")
     memory = SHARED / f"faults_test_{os.getpid()}_stranger"
     memory.write_bytes(b"1")
