@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import Field, fields, replace
 from typing import Any
 
 import pytest
@@ -12,6 +12,11 @@ from reference.training.training_case import ExactableCase
 from reference.verify import judge, prove
 from reference.verify.verify import quick, verify
 from tests.support.runs import run
+
+
+def scales(name: str) -> list[Field[Any]]:
+    """Return the fields of a tutorial that count its roles."""
+    return [item for item in fields(load(name).Case) if item.metadata.get("scales")]
 
 
 def test_a_run_of_another_case_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,6 +42,18 @@ def test_it_runs_equal_to_its_twin(name: str) -> None:
     total = len(trace.losses())
     assert reported == {(step, total) for step in range(1, total + 1)}
     difference, verdict = judge(trace, load(name).train_locally)
+    assert verdict in ("equal", "within bound"), difference
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [name for name in TUTORIALS if scales(name)])
+def test_with_64_roles_it_runs_equal_to_its_twin(name: str) -> None:
+    """Hybrid DDP has at most 15 trainers."""
+    (item,), roles = scales(name), load(name).roles
+    count = getattr(quick(name), item.name) + 64 - len(roles(quick(name)))
+    case = quick(name, **{item.name: min(count, item.metadata["at_most"])})
+    assert len(roles(case)) == (16 if name == "hybrid_ddp" else 64)
+    difference, verdict = judge(run(case), load(name).train_locally)
     assert verdict in ("equal", "within bound"), difference
 
 
