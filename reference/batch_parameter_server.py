@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any, ClassVar
 
 import torch
@@ -29,10 +30,10 @@ from torch.distributed.rpc import RRef
 
 from reference.exact.exactness import proven
 from reference.roles import Roles, numbered
+from reference.rpc.checkpoint import resume, save
 from reference.rpc.rounds import RoundFailed as RoundFailed
 from reference.rpc.rounds import Rounds
 from reference.trace.case import choice_field, number_field
-from reference.trace.progress import log_step
 from reference.trace.recorder import Recorder, gradients_of, parameters_of
 from reference.trace.trace import Trace
 from reference.training.data import Batch, random_images
@@ -64,6 +65,7 @@ class BatchUpdateParameterServer:
         self.optimizer = sgd(case, self.model)
         self.reports: dict[str, tuple[Tensors, Tensors]] = {}
         self.recorder = Recorder(case, self.model)
+        self.round.number = resume(model=self.model, optimizer=self.optimizer, trace=self.recorder)
 
     def get_model(self) -> nn.Module:
         """Return a copy of the model, because another trainer may update it while the reply is sent (S2.5)."""
@@ -95,6 +97,8 @@ class BatchUpdateParameterServer:
             # model (S2.5), which the next update leaves alone until the trainers have it: it waits for all to report
             # again, and a trainer does that once its reply is there.
             self.round.swap_future().set_result(self.model)
+            with self.lock:  # while the trainers compute
+                save(self.round.number, model=self.model, optimizer=self.optimizer, trace=self.recorder)
         return fut  # type: ignore[no-any-return]
 
     def update(self) -> None:
@@ -119,6 +123,7 @@ class Trainer:
         self.case, self.name, self.ps_rref = case, name, ps_rref
         self.device = device_in_turn(case.device, trainer_names(case).index(name))
         self.loss_fn: Callable[..., torch.Tensor] = weighted_sum if case.is_exact else nn.MSELoss()
+        self.recorder = Recorder(case, {})
 
     def get_next_batch(self) -> Iterator[Batch]:
         """Yield per round images (batch_size, 3, image_w, image_h) and one-hot labels (batch_size, num_classes)."""
@@ -127,17 +132,17 @@ class Trainer:
         for inputs, labels in random_images(case, self.name, shape, case.num_classes):
             yield inputs.to(self.device), labels.to(self.device)
 
-    def train(self) -> list[torch.Tensor]:
-        """Train for all rounds, and return this trainer's losses.
+    def train(self) -> Mapping[str, torch.Tensor]:
+        """Train for all rounds, and return this trainer's part of the trace, its losses.
 
         Raises:
             RuntimeError: the server's `RoundFailed`, or the server is gone.
         """
         assert self.ps_rref is not None
-        case, losses = self.case, []
+        case, start = self.case, resume(trace=self.recorder)
         m = self.ps_rref.rpc_sync(timeout=case.timeout).get_model().to(self.device)
-        for inputs, labels in self.get_next_batch():
-            losses.append(self.gradients(m, inputs, labels))
+        for step, (inputs, labels) in islice(enumerate(self.get_next_batch()), start, None):
+            loss = self.gradients(m, inputs, labels)
             # A plain call, which waits for the round. That its target returns a future makes no difference (S2.10).
             m = rpc.rpc_sync(
                 self.ps_rref.owner(),
@@ -145,8 +150,9 @@ class Trainer:
                 args=(self.ps_rref, self.name, *report_of(m)),
                 timeout=case.reply_timeout,
             ).to(self.device)
-            log_step(len(losses), case.steps, float(losses[-1]))
-        return losses
+            self.recorder.step(step, {self.name: loss}, {})
+            save(step + 1, trace=self.recorder)
+        return self.recorder.tensors
 
     def gradients(self, m: nn.Module, inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """Return the loss, and put its gradients into the model's ``.grad``, which must be empty before."""
@@ -195,7 +201,7 @@ def average(model: nn.Module, count: int, buffers: Sequence[Tensors]) -> None:
 # --- Roles and Case --------------------------------------------------------------------------------------------------
 
 
-def run_trainer(ps_rref: RRef[Any], case: Case, name: str) -> list[torch.Tensor]:
+def run_trainer(ps_rref: RRef[Any], case: Case, name: str) -> Mapping[str, torch.Tensor]:
     """Train for all rounds. Runs on a trainer, called by ``ps``."""
     return Trainer(case, name, ps_rref).train()
 
@@ -214,9 +220,8 @@ def run_ps(case: Case) -> Trace:
             name: rpc.rpc_async(name, run_trainer, args=(ps_rref, case, name), timeout=0)
             for name in ps.trainers
         }
-        for name, losses in ps.round.gather(futures).items():
-            for step, loss in enumerate(losses):
-                ps.recorder.put(f"{step:04d}/loss", {name: loss})
+        for tensors in ps.round.gather(futures).values():
+            ps.recorder.tensors.update(tensors)
         return ps.recorder.trace()
 
 

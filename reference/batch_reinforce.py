@@ -17,7 +17,7 @@ the order of their calls decides nothing, and with dropout off both modes comput
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -31,6 +31,7 @@ from torch import nn, optim
 
 from reference import reinforce
 from reference.roles import Roles, numbered
+from reference.rpc import checkpoint
 from reference.rpc.handle import Handle, handle_of
 from reference.rpc.rounds import RoundFailed, Rounds
 from reference.trace.case import flag_field, number_field, text_field
@@ -62,6 +63,11 @@ class Observer:
         self.id = numbered("observer", case.observers).index(name)
         self.env = cartpole.seeded_environment(case.env, case.seed, name)  # the only seed; resets go on from it (S2.24)
         self.select_action: Callable[..., Any] = Agent.select_action_batch if case.batch else Agent.select_action
+        checkpoint.resume(resets=cartpole.Resets(self.env))
+
+    def save(self, step: int) -> None:
+        """Save what decides this observer's episodes after the first ``step``. The agent calls it."""
+        checkpoint.save(step, resets=cartpole.Resets(self.env))
 
     def run_episode(self, agent_rref: Handle, n_steps: int) -> tuple[torch.Tensor, int]:
         """Play one episode. Returns discounted rewards (n_steps,), and the length of the first start.
@@ -174,6 +180,25 @@ class Agent:
         self.running_reward = 0.5 * ep_reward + 0.5 * self.running_reward
         return ep_reward, self.running_reward
 
+    def save(self, step: int, recorder: Recorder) -> None:
+        """Save what decides the episodes after the first ``step``, with all observers."""
+        if checkpoint.due(step):
+            torch.futures.wait_all([ob_rref.rpc_async().save(step) for ob_rref in self.ob_rrefs.values()])
+            checkpoint.save(step, agent=self, trace=recorder)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What decides the coming episodes, for a checkpoint."""
+        rngs = [rng.state_dict() for rng in self.rngs]
+        learnt = {"policy": self.policy.state_dict(), "optimizer": self.optimizer.state_dict()}
+        return {**learnt, "running_reward": self.running_reward, "rngs": rngs}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        self.policy.load_state_dict(state_dict["policy"])
+        self.optimizer.load_state_dict(state_dict["optimizer"])
+        self.running_reward = state_dict["running_reward"]
+        for rng, saved in zip(self.rngs, state_dict["rngs"], strict=True):
+            rng.load_state_dict(saved)
+
     def begin(self, n_steps: int) -> None:
         """Forget the last episode's steps, and expect the next one's."""
         case = self.case
@@ -213,11 +238,12 @@ def run_agent(case: Case) -> Trace:
     """Train the policy. Runs on ``agent``. Raises AgentFailed, as `Agent.run_episode` does."""
     agent = Agent(case)
     recorder = Recorder(case, agent.policy)
-    for episode in range(case.steps):
+    for episode in range(checkpoint.resume(agent=agent, trace=recorder), case.steps):
         ep_reward, running_reward = agent.run_episode(case.n_steps)
         agent.saved.record(recorder, episode, agent.rewards)
         cartpole.record_reward(recorder, episode, ep_reward, running_reward)
         recorder.step(episode, {"policy": agent.loss}, agent.policy)
+        agent.save(episode + 1, recorder)
     return recorder.trace()
 
 

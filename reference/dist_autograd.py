@@ -12,7 +12,7 @@ Pass c has the loss (c + 1) × Σ (p1 + p2)².
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +27,7 @@ from torch.distributed.rpc import RRef
 
 from reference.exact.exactness import proven
 from reference.roles import Roles, numbered
+from reference.rpc import checkpoint
 from reference.trace.case import choice_field, number_field
 from reference.trace.recorder import Recorder
 from reference.trace.trace import Trace
@@ -103,13 +104,27 @@ class Trainer:
 
     def values(self) -> dict[str, torch.Tensor]:
         """The current values of both parameters."""
-        return {name: rpc.rpc_sync(name, value, args=(rref,)) for name, rref in self.parameters.items()}
+        return self.on_owners(value)
+
+    def on_owners(self, function: Callable[..., Any], *args: object) -> dict[str, Any]:
+        """Call a function with each parameter's RRef on its owner."""
+        return {name: rpc.rpc_sync(name, function, args=(rref, *args)) for name, rref in self.parameters.items()}
 
 
 def gradient(context_id: int, parameter: RRef[Any]) -> torch.Tensor:
     """Runs on the owner: the parameter's gradient in that context, which is never in ``.grad``."""
     gradients = dist_autograd.get_gradients(context_id)  # type: ignore[attr-defined]
     return gradients[parameter.local_value()]
+
+
+def resume(parameter: RRef[Any]) -> None:
+    """Runs on the owner: go on from the parameter's last checkpoint."""
+    checkpoint.resume(parameter=parameter.local_value())
+
+
+def save(parameter: RRef[Any], step: int) -> None:
+    """Runs on the owner: save the parameter after ``step`` steps."""
+    checkpoint.save(step, parameter=parameter.local_value())
 
 
 def value(parameter: RRef[Any]) -> torch.Tensor:
@@ -124,8 +139,11 @@ def run_trainer(case: Case) -> Trace:
     """Run worker0: in every step run all contexts at once, each in a thread of its own."""
     trainer = Trainer(case)
     recorder = Recorder(case, trainer.values())
+    start = checkpoint.resume(trace=recorder)
+    if start:
+        trainer.on_owners(resume)
     with ThreadPoolExecutor(case.contexts) as threads:
-        for step in range(case.steps):
+        for step in range(start, case.steps):
             passes = list(threads.map(trainer.train_in_context, range(case.contexts)))
             losses = {f"context{c}": done.loss for c, done in enumerate(passes)}
             gradients = {
@@ -134,6 +152,9 @@ def run_trainer(case: Case) -> Trace:
             recorder.step(step, losses, trainer.values(), gradients)
             for turn in trainer.turns:
                 turn.clear()
+            if checkpoint.due(step + 1):
+                trainer.on_owners(save, step + 1)
+                checkpoint.save(step + 1, trace=recorder)
     return recorder.trace()
 
 

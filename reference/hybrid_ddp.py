@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any, ClassVar
 
 import torch
@@ -36,6 +37,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from reference.exact.exactness import proven
 from reference.roles import Roles, numbered
+from reference.rpc.checkpoint import resume, save
 from reference.rpc.ddp import backward, mean, mean_in_rank_order, mean_of_allreduce, process_group
 from reference.rpc.rounds import RoundFailed, Rounds
 from reference.rpc.timeouts import rpc_timeout
@@ -70,6 +72,7 @@ class EmbeddingServer:
         self.step: Rounds[None] = Rounds(self.trainers, case.steps, case.reply_timeout, StepFailed)
         self.held: dict[str, torch.Tensor] = {}
         self.recorder = Recorder(case, parameters_of(case, self.weight, dense_part(case)))
+        self.step.number = resume(embedding=self.embedding, trace=self.recorder)
 
     @property
     def weight(self) -> torch.Tensor:
@@ -99,6 +102,8 @@ class EmbeddingServer:
                 self.apply()
         if last:
             self.step.complete(None)  # outside the lock: it answers every waiting trainer in turn
+            with self.lock:
+                save(self.step.number, embedding=self.embedding, trace=self.recorder)
         return fut  # type: ignore[no-any-return]
 
     def apply(self) -> None:
@@ -132,7 +137,8 @@ def train(case: Case, name: str, ps_rref: RRef[Any]) -> Named:
     model = HybridModel(case, ps_rref)
     opt = DistributedOptimizer(optim.SGD, [RRef(p) for p in model.dense.parameters()], lr=case.lr)
     recorder = Recorder(case, {})
-    for step, (indices, target) in enumerate(get_next_batch(case, name)):
+    start = resume(dense=model.dense, trace=recorder)
+    for step, (indices, target) in islice(enumerate(get_next_batch(case, name)), start, None):
         with dist_autograd.context() as context_id:
             loss = loss_of(case, model(indices), target)
             backward(context_id, loss, case.reply_timeout)  # the collectives' own limit comes first
@@ -141,6 +147,7 @@ def train(case: Case, name: str, ps_rref: RRef[Any]) -> Named:
             opt.step(context_id)
             rpc.rpc_sync(ps_rref.owner(), EmbeddingServer.update, args=(ps_rref, name, context_id))
         recorder.step(step, {name: loss}, named(name, model.dense), gradients)
+        save(step + 1, dense=model.dense, trace=recorder)
     return recorder.tensors
 
 

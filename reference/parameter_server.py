@@ -23,14 +23,17 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any, ClassVar
 
 import torch
+import torch.distributed.rpc as rpc
 from torch import nn, optim
 from torch.distributed.rpc import RRef, rpc_sync
 
 from reference.exact.exactness import proven, require_exact_in_any_order
 from reference.roles import Roles, numbered
+from reference.rpc import checkpoint
 from reference.rpc.worker_calls import WorkerCalls
 from reference.trace.case import choice_field, number_field
 from reference.trace.recorder import Recorder
@@ -56,7 +59,8 @@ class ParameterServer:
         self.lock = threading.Lock()
         self.calls = WorkerCalls(worker_names(case), case.steps, case.timeout)
         self.recorder = Recorder(case, self.model, steps=case.steps * case.workers)
-        self.updates = 0
+        resumed = checkpoint.resume(model=self.model, calls=self.calls, trace=self.recorder)
+        self.updates = case.workers * resumed
 
     @staticmethod
     def get_parameter_rrefs(ps_rref: RRef[Any], worker: str, number: int) -> list[RRef[Any]]:
@@ -90,6 +94,19 @@ class ParameterServer:
             self.recorder.step(self.updates, {worker: loss}, self.model)
             self.updates += 1
         return True
+
+    @staticmethod
+    @rpc.functions.async_execution  # type: ignore[untyped-decorator]
+    def save(ps_rref: RRef[Any], worker: str, step: int) -> torch.futures.Future[None]:
+        """Save a checkpoint when each worker has called this after ``step`` updates. The answer comes then."""
+        ps = ps_rref.local_value()
+        with ps.lock:
+            future, last = ps.calls.meet(worker)
+            if last:
+                checkpoint.save(step, model=ps.model, calls=ps.calls, trace=ps.recorder)
+        if last:
+            ps.calls.part()
+        return future  # type: ignore[no-any-return]
 
     def wait_for_workers(self) -> Trace:
         """Return the trace once every worker has sent all its updates. Runs in the role's own thread.
@@ -142,7 +159,8 @@ class Worker:
         # The RRef itself, because to_here() would fetch a copy of the server, and train that (S1.9, S1.11).
         self.ps_rref = rpc_sync("ps", get_parameter_server, args=(case.timeout,), timeout=case.reply_timeout)
         self.local_model = build_model(case).to(device_in_turn(case.device, worker_names(case).index(name)))
-        self.pulls = self.pushes = 0
+        # What this worker has pulled last decides its next gradients.
+        self.pulls = self.pushes = checkpoint.resume(model=self.local_model)
         self.future: torch.futures.Future[bool] | None = None
 
     def pull(self) -> None:
@@ -163,18 +181,29 @@ class Worker:
         self.future = ps.apply_gradients(self.name, self.pushes, gradients, loss)
         return self.future
 
+    def save(self, step: int) -> None:
+        """Wait until the server has applied all gradients, and save this worker's state; then wait for the others."""
+        if checkpoint.due(step):
+            assert self.future is not None
+            self.future.wait()
+            checkpoint.save(step, model=self.local_model)
+            method, limit = ParameterServer.save, self.case.timeout
+            rpc_sync(self.ps_rref.owner(), method, args=(self.ps_rref, self.name, step), timeout=limit)
+
 
 def run_worker(case: Case, name: str) -> None:
     """Run a worker: compute gradients on the weights pulled last, push them, and pull again."""
     worker = Worker(case, name)
-    for step, (data, target) in enumerate(batches(case, name)):
+    for step, (data, target) in islice(enumerate(batches(case, name)), worker.pushes, None):
         if step == 0 or case.staleness == 0:
             worker.pull()
         loss, gradients_to_send = gradients_of(case, worker.local_model, data, target)
         if step > 0 and case.staleness == 1:
             worker.pull()  # only now, because meanwhile the server has applied the last gradients
-        future = worker.push(loss, gradients_to_send)
-    future.wait()
+        worker.push(loss, gradients_to_send)
+        worker.save(step + 1)
+    if worker.future is not None:
+        worker.future.wait()
 
 
 def gradients_of(

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any, ClassVar
 
 import torch
@@ -25,6 +26,7 @@ from torch.distributed.rpc import RRef
 
 from reference.exact.exactness import proven
 from reference.roles import Roles, numbered
+from reference.rpc import checkpoint
 from reference.rpc.shard import Named, Shard, joined
 from reference.trace.case import choice_field, number_field
 from reference.trace.recorder import Recorder
@@ -130,6 +132,15 @@ class DistResNet50(nn.Module):
         """Parameters and buffers of both shards, as ``shard1.…`` and ``shard2.…``."""
         return joined(*(rref.rpc_sync().values() for rref in (self.p1_rref, self.p2_rref)))
 
+    def resume(self) -> None:
+        """Let both shards go on from their last checkpoints."""
+        for rref in (self.p1_rref, self.p2_rref):
+            rref.rpc_sync().resume()
+
+    def save(self, step: int) -> None:
+        """Let both shards save their state after ``step`` steps."""
+        torch.futures.wait_all([rref.rpc_async().save(step) for rref in (self.p1_rref, self.p2_rref)])
+
     def await_gradients(self, context_id: int) -> None:
         """Wait until both shards have their gradients, because the backward pass may return before (S4.14).
 
@@ -155,7 +166,10 @@ def run_master(case: Case) -> Trace:
     loss_fn = loss_function(case)
     opt = DistributedOptimizer(optim.SGD, model.parameter_rrefs(), lr=case.lr)
     recorder = Recorder(case, model.values()[0])
-    for step, (inputs, labels) in enumerate(batches(case)):
+    start = checkpoint.resume(trace=recorder)
+    if start:
+        model.resume()
+    for step, (inputs, labels) in islice(enumerate(batches(case)), start, None):
         with dist_autograd.context() as context_id:
             loss = loss_fn(model(inputs), labels)
             dist_autograd.backward(context_id, [loss])  # type: ignore[attr-defined]
@@ -165,6 +179,9 @@ def run_master(case: Case) -> Trace:
         parameters, buffers = model.values() if recorder.wants(step) else ({}, {})
         recorder.step(step, {"master": loss}, parameters, gradients)
         recorder.put(f"{step:04d}/buffer", buffers)
+        if checkpoint.due(step + 1):
+            model.save(step + 1)
+            checkpoint.save(step + 1, trace=recorder)
     return recorder.trace()
 
 

@@ -28,7 +28,8 @@ from torch import nn, optim
 from torch.distributed.rpc import RRef
 
 from reference.roles import Roles, numbered
-from reference.rpc.remote_method import _call_method
+from reference.rpc import checkpoint
+from reference.rpc.remote_method import _call_method, _remote_method
 from reference.rpc.waiting import Liveness
 from reference.trace.case import number_field, text_field
 from reference.trace.recorder import Recorder
@@ -70,6 +71,11 @@ class Observer:
         self.case = case
         self.rank = rank
         self.env = cartpole.seeded_environment(case.env, case.seed, f"observer{rank}")
+        checkpoint.resume(resets=cartpole.Resets(self.env))
+
+    def save(self, step: int) -> None:
+        """Save what decides this observer's episodes after the first ``step``. The agent calls it."""
+        checkpoint.save(step, resets=cartpole.Resets(self.env))
 
     def run_episode(self, agent_rref: RRef[Any], n_steps: int) -> None:
         """Act until the environment ends or for ``n_steps`` steps, and report every reward to the agent.
@@ -150,6 +156,26 @@ class Agent:
         self.running_reward = 0.05 * min_reward + (1 - 0.05) * self.running_reward
         return min_reward, loss
 
+    def save(self, step: int, recorder: Recorder) -> None:
+        """Save what decides the episodes after the first ``step``, with all observers."""
+        if checkpoint.due(step):
+            for ob_rref in self.ob_rrefs.values():
+                _remote_method(Observer.save, ob_rref, step)
+            checkpoint.save(step, agent=self, trace=recorder)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What decides the coming episodes, for a checkpoint."""
+        rngs = {name: rng.state_dict() for name, rng in self.rngs.items()}
+        learnt = {"policy": self.policy.state_dict(), "optimizer": self.optimizer.state_dict()}
+        return {**learnt, "running_reward": self.running_reward, "rngs": rngs}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        self.policy.load_state_dict(state_dict["policy"])
+        self.optimizer.load_state_dict(state_dict["optimizer"])
+        self.running_reward = state_dict["running_reward"]
+        for name, rng in self.rngs.items():
+            rng.load_state_dict(state_dict["rngs"][name])
+
 
 def initial_policy(case: Case) -> Policy:
     """Build the policy with which the agent and the twin start."""
@@ -181,12 +207,13 @@ def run_agent(case: Case) -> Trace:
     """Run role ``agent``: train for all episodes. Raises ParticipantFailed, as `Agent.run_episode` does."""
     agent = Agent(case)
     recorder = Recorder(case, agent.policy)
-    for episode in range(case.steps):
+    for episode in range(checkpoint.resume(agent=agent, trace=recorder), case.steps):
         agent.run_episode(case.n_steps)
         reward, loss = agent.finish_episode()
         record_episode(recorder, episode, agent.records)
         cartpole.record_reward(recorder, episode, reward, agent.running_reward)
         recorder.step(episode, {"policy": loss}, agent.policy)
+        agent.save(episode + 1, recorder)
     return recorder.trace()
 
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from itertools import chain, count
+from itertools import chain, count, islice
 from typing import Any
 
 import torch
@@ -33,6 +33,7 @@ from torch.distributed.optim import DistributedOptimizer
 from torch.distributed.rpc import RRef
 
 from reference.roles import Roles, serve
+from reference.rpc import checkpoint
 from reference.rpc.remote_method import _remote_method
 from reference.rpc.timeouts import rpc_timeout
 from reference.system.text import shown
@@ -122,6 +123,14 @@ class RNNModel(nn.Module):
         """The gradients of all parameters in this context, by name."""
         return self._collect(_gradients, context_id)
 
+    def resume(self) -> None:
+        """Let ``ps`` go on from its last checkpoint."""
+        rpc.rpc_sync(self.emb_table_rref.owner(), _resume, args=(self.emb_table_rref, self.decoder_rref))
+
+    def save(self, step: int) -> None:
+        """Let ``ps`` save its parts after ``step`` steps."""
+        rpc.rpc_sync(self.emb_table_rref.owner(), _save, args=(step, self.emb_table_rref, self.decoder_rref))
+
     def _collect(self, method: Callable[..., Named], *args: object) -> Named:
         found = {part: _remote_method(method, rref, *args) for part, rref in self.parts.items()}
         return {f"{part}/{name}": tensor for part, named in found.items() for name, tensor in named.items()}
@@ -143,6 +152,14 @@ def _gradients(module: nn.Module, context_id: int) -> Named:
     return {name: gradients[parameter] for name, parameter in module.named_parameters()}
 
 
+def _resume(emb_table: RRef[Any], decoder: RRef[Any]) -> None:
+    checkpoint.resume(emb_table=emb_table.local_value(), decoder=decoder.local_value())
+
+
+def _save(step: int, emb_table: RRef[Any], decoder: RRef[Any]) -> None:
+    checkpoint.save(step, emb_table=emb_table.local_value(), decoder=decoder.local_value())
+
+
 def run_trainer(case: Case, text: bytes) -> Trace:
     """Run ``trainer``: train for all steps. The launching process has read the text, when it made the roles.
 
@@ -154,7 +171,11 @@ def run_trainer(case: Case, text: bytes) -> Trace:
         model = RNNModel("ps", **numbers_of(case, corpus), seed=case.seed, dtype=case.dtype)
         opt = DistributedOptimizer(optim.SGD, model.parameter_rrefs(), lr=case.lr)
         recorder = Recorder(case, model.values())
-        for step, data, target in batches(case, corpus):
+        hidden = first_hidden(case)
+        start = checkpoint.resume(rnn=model.rnn, hidden=hidden[0], cells=hidden[1], trace=recorder)
+        if start:
+            model.resume()
+        for step, data, target in islice(batches(case, corpus), start, None):
             if step % case.batches == 0:
                 hidden = first_hidden(case)
             with dist_autograd.context() as context_id:
@@ -166,6 +187,9 @@ def run_trainer(case: Case, text: bytes) -> Trace:
                 opt.step(context_id)
             hidden = (hidden[0].detach(), hidden[1].detach())
             recorder.step(step, {"trainer": loss}, model.values() if recorder.wants(step) else {}, gradients)
+            if checkpoint.due(step + 1):
+                model.save(step + 1)
+                checkpoint.save(step + 1, rnn=model.rnn, hidden=hidden[0], cells=hidden[1], trace=recorder)
         return recorder.trace()
 
 

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import torch
@@ -28,9 +29,9 @@ from torch.distributed.rpc import RRef
 from reference import batch_parameter_server
 from reference.batch_parameter_server import BatchUpdateParameterServer, RoundFailed, initial_model, trainer_names
 from reference.roles import Roles, numbered
+from reference.rpc.checkpoint import resume, save
 from reference.system.text import cause_of
 from reference.trace.case import choice_field, number_field
-from reference.trace.progress import log_step
 from reference.trace.recorder import Recorder
 from reference.trace.trace import Trace
 from reference.training.models import PARAMETERS
@@ -91,20 +92,21 @@ class Trainer(batch_parameter_server.Trainer):
         self.model = initial_model(case).to(self.device)
         self.parts = partition(self.model, case.servers)
 
-    def train(self) -> list[torch.Tensor]:
-        """Train for all rounds and return this trainer's losses.
+    def train(self) -> Named:
+        """Train for all rounds and return this trainer's part of the trace, its losses.
 
         Raises:
             RoundFailed: a server refused a report or is gone. Says which.
         """
-        losses: list[torch.Tensor] = []
+        start = resume(trace=self.recorder)
         self.fetch()
-        for inputs, labels in self.get_next_batch():
+        for step, (inputs, labels) in islice(enumerate(self.get_next_batch()), start, None):
             self.model.zero_grad()
-            losses.append(self.gradients(self.model, inputs, labels))
+            loss = self.gradients(self.model, inputs, labels)
             self.push_and_fetch()
-            log_step(len(losses), self.case.steps, float(losses[-1]))
-        return losses
+            self.recorder.step(step, {self.name: loss}, {})
+            save(step + 1, trace=self.recorder)
+        return self.recorder.tensors
 
     def fetch(self) -> None:
         """Ask all shards at once for their tensors, and load them."""
@@ -142,7 +144,7 @@ def reply_of(server: str, reply: torch.futures.Future[Named]) -> Named:
 # --- Roles and Case --------------------------------------------------------------------------------------------------
 
 
-def run_trainer(shard_rrefs: Sequence[RRef[Any]], case: Case, name: str) -> list[torch.Tensor]:
+def run_trainer(shard_rrefs: Sequence[RRef[Any]], case: Case, name: str) -> Named:
     """Runs on a trainer; ``ps1`` calls it."""
     return Trainer(case, name, shard_rrefs).train()
 
@@ -166,9 +168,8 @@ def run_first_ps(case: Case) -> Trace:
             for name in own.trainers
         }
         recorder = Recorder(case, {})
-        for name, losses in own.round.gather(futures).items():
-            for step, loss in enumerate(losses):
-                recorder.put(f"{step:04d}/loss", {name: loss})
+        for tensors in own.round.gather(futures).values():
+            recorder.tensors.update(tensors)
         parts = {server: rref.rpc_async(timeout=case.timeout).recorded() for server, rref in shard_rrefs.items()}
         for server, part in parts.items():
             recorder.tensors.update(reply_of(server, part))

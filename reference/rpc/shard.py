@@ -13,6 +13,8 @@ import torch.distributed.autograd as dist_autograd
 from torch import nn
 from torch.distributed.rpc import RRef
 
+from reference.rpc import checkpoint
+
 Named = dict[str, torch.Tensor]
 
 
@@ -80,6 +82,15 @@ class Shard(nn.Module):
         """Copies of all parameters and of all buffers, on the CPU."""
         self._settle()
         return on_cpu(dict(self.named_parameters())), on_cpu(dict(self.named_buffers()))
+
+    def resume(self) -> None:
+        """Go on from this worker's last checkpoint."""
+        checkpoint.resume(shard=self)
+
+    def save(self, step: int) -> None:
+        """Save this worker's state after ``step`` steps."""
+        self._settle()
+        checkpoint.save(step, shard=self)
 
     def await_gradients(self, context_id: int) -> None:
         """Wait until that autograd context has the gradients of this shard (S4.14).

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 
 import torch
 
@@ -24,6 +25,7 @@ class WorkerCalls(Liveness):
         self.pushed = dict.fromkeys(workers, 0)
         self._last = {(kind, worker): 0 for kind in (PULL, PUSH) for worker in workers}
         self._done: dict[str, torch.futures.Future[None]] = {worker: torch.futures.Future() for worker in workers}
+        self._met: dict[str, torch.futures.Future[None]] = {}
         super().__init__(workers, timeout)
 
     def count(self, kind: int, worker: str, number: int) -> bool:
@@ -46,6 +48,35 @@ class WorkerCalls(Liveness):
         if last:
             self._done[worker].set_result(None)
         return True
+
+    def expected(self) -> list[str]:
+        """Return the workers that have more to push, and do not wait for others."""
+        return [name for name in super().expected() if name not in self._met]
+
+    def meet(self, worker: str) -> tuple[torch.futures.Future[None], bool]:
+        """Let a worker wait for all others. Returns a future of their meeting, and whether this is the last."""
+        with self._lock:
+            self._met[worker] = torch.futures.Future()
+            return self._met[worker], len(self._met) == len(self.names)
+
+    def part(self) -> None:
+        """End a meeting. Call it without a lock, because it makes all replies."""
+        with self._lock:
+            met, self._met = self._met, {}
+            self.last = dict.fromkeys(self.names, time.monotonic())
+        for future in met.values():
+            future.set_result(None)
+
+    def state_dict(self) -> dict[str, list[Event]]:
+        """The calls so far, for a checkpoint in which each worker has pushed what it pulled for."""
+        return {"order": self.order}
+
+    def load_state_dict(self, state_dict: Mapping[str, list[Event]]) -> None:
+        numbers = dict.fromkeys(self._last, 0)
+        for kind, rank in state_dict["order"]:
+            worker = self.names[rank]
+            numbers[kind, worker] += 1
+            self.count(kind, worker, numbers[kind, worker])
 
     def wait_for_all(self) -> None:
         """Return once every worker has pushed all its gradients.

@@ -130,6 +130,13 @@ class Recorder:
         if losses:
             log_step(step + 1, self.steps, sum(loss.item() for loss in losses.values()) / len(losses))
 
+    def state_dict(self) -> Named:
+        """The trace so far, for a checkpoint."""
+        return self.tensors
+
+    def load_state_dict(self, state_dict: Named) -> None:
+        self.tensors = dict(state_dict)
+
     def trace(self) -> Trace:
         """Return the trace so far, with tensors in the order of their names; then the details."""
         return Trace(self.case, {**dict(sorted(self.tensors.items())), **self.details})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -70,6 +70,19 @@ def seeded_environment(name: str, seed: int, observer: str) -> gymnasium.Env[Any
     return env
 
 
+class Resets:
+    """What decides the coming episodes of an environment: its random numbers, from which each reset draws a state."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        self.env = env.unwrapped
+
+    def state_dict(self) -> dict[str, Any]:
+        return dict(self.env.np_random.bit_generator.state)
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        self.env.np_random.bit_generator.state = state_dict
+
+
 @dataclass(frozen=True)
 class Draws:
     """The random numbers of one observer's episode, by step.
@@ -102,6 +115,12 @@ class ObserverRng:
         self.draws = generator(seed, observer)
         self.dropout = dropout
         self.dtype = dtype
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        return {"draws": self.draws.get_state()}
+
+    def load_state_dict(self, state_dict: Mapping[str, torch.Tensor]) -> None:
+        self.draws.set_state(state_dict["draws"])
 
     def episode(self, steps: int) -> Draws:
         """Draw the numbers of the next episode."""

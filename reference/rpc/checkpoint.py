@@ -1,0 +1,327 @@
+"""Checkpoints of a world: each role writes its part of a step aside; when all parts are there, the step is valid.
+
+    checkpoints = Checkpoints(folder, roles, resume=True).chosen()
+    launch(roles, before=checkpoints)
+
+    start = resume(model=model, optimizer=optimizer)    # in each role, once RPC is up
+    save(step + 1, model=model, optimizer=optimizer)    # in each role, after each step
+
+What is saved is what decides the future of the run. The folder holds for each step S and role R of one life L the files
+``S.L.R.safetensors`` and ``S.L.R.sha256``, as the command sha256sum writes it; and ``S.json``, which makes the step
+valid. The last two valid steps stay.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import secrets
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+import torch.distributed.rpc as rpc
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from reference.system.files import Unusable, content_of, whole
+from reference.system.json_objects import integer, many, mapping, read_object, text
+from reference.system.text import OneLine, one_line, shown
+
+SCHEMA = 1
+KEPT = 2  # valid steps; of two, one is whole whatever happens to the other
+
+logger = logging.getLogger(__name__)
+
+
+class NoCheckpoint(OneLine, ValueError):
+    """A folder's checkpoints cannot be used. One line says which file or field, what was got and what was wanted."""
+
+
+class Stateful(Protocol):
+    """What modules, optimizers and recorders are: their state is a mapping of tensors, numbers, texts, None, and lists
+    and mappings of these."""
+
+    def state_dict(self) -> Mapping[str, Any]: ...
+    def load_state_dict(self, state_dict: Any) -> Any: ...
+
+
+Owner = Stateful | torch.Tensor
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """Where the roles of a world save their state, and from where they go on. Plain data, which `launch` sends to them.
+
+    Args:
+        folder: one folder for all roles; on several machines a shared one.
+        roles: all roles, in rank order. Each saves its own part.
+        run: what decides the result, as JSON values by name. A checkpoint of another run is not used.
+        every: steps from one checkpoint to the next.
+        resume: go on from the last valid step, if there is one. Otherwise the folder must not have any.
+        optional: go on without a checkpoint if one cannot be written, for instance on a full disk; the log says so.
+        life: the name of this life, and ``start`` the step from which it goes on; see `chosen`.
+    """
+
+    folder: Path
+    roles: Sequence[str]
+    run: Mapping[str, Any] = field(default_factory=dict)
+    every: int = 1
+    resume: bool = False
+    optional: bool = False
+    life: str = ""
+    start: int = 0
+
+    def __call__(self, role: str) -> None:
+        """Prepare this process, which plays ``role``: ``launch(before=)`` and ``run_rank(before=)`` call it.
+
+        Raises: as `chosen`.
+        """
+        global _own
+        _own = _Own(self if self.life or role != self.roles[0] else self.chosen(), role)
+
+    def chosen(self) -> Checkpoints:
+        """Choose the step from which a new life goes on: the last valid one. Warns of each that cannot be used.
+
+        One process chooses for all: the launching one, or the first role, which the others ask.
+
+        Raises:
+            NoCheckpoint: the folder has checkpoints that cannot be used, or that were not asked for.
+            OSError: the folder cannot be used.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        steps, start, reasons = self.valid_steps(), 0, list[str]()
+        if steps and not self.resume:
+            raise NoCheckpoint(
+                f"{self.folder} has checkpoints up to step {steps[0]}, wanted to resume, or a new folder"
+            )
+        for step in steps:
+            try:
+                self.check(step)
+            except (OSError, NoCheckpoint) as error:
+                reasons.append(str(error))
+            else:
+                start = step
+                break
+        if reasons and not start:
+            raise NoCheckpoint(f"no checkpoint can be used: {'; '.join(reasons)}")
+        for reason in reasons:
+            logger.warning("a checkpoint is not used: %s", reason)
+        return replace(self, life=secrets.token_hex(4), start=start)
+
+    def valid_steps(self) -> list[int]:
+        """Return the steps that were made valid, last to first."""
+        names = (path.name.removesuffix(".json") for path in self.folder.glob("*.json"))
+        return sorted((int(name) for name in names if name.isascii() and name.isdecimal()), reverse=True)
+
+    def check(self, step: int) -> None:
+        """Raises NoCheckpoint or OSError unless a valid step is of this run, and whole."""
+        found = self.manifest(step)
+        for role in self.roles:
+            part = self.part(step, found["life"], role)
+            wanted = content_of(part.with_suffix(".sha256"), 1000).split()[:1]
+            if [_digest(part).encode()] != wanted:
+                raise NoCheckpoint(f"{part}: torn, its SHA-256 is not that of its .sha256")
+
+    def manifest(self, step: int) -> dict[str, Any]:
+        """Read what makes a step valid. Raises NoCheckpoint: it is of another run or schema."""
+        path = self.folder / _valid(step)
+        found = read_object(path, {"schema": integer, "life": text, "roles": many(text), "run": mapping})
+        wanted = {"schema": SCHEMA, "roles": list(self.roles), **self.run}
+        for name, got in {"schema": found["schema"], "roles": found["roles"], **found["run"]}.items():
+            if got != wanted.get(name):
+                raise NoCheckpoint(f"{path}: {name} is {shown(got)}, wanted {shown(wanted.get(name))}")
+        return found
+
+    def part(self, step: int, life: str, role: str) -> Path:
+        """The file of one role's tensors."""
+        return self.folder / f"{step:08d}.{life}.{role.replace(':', '=')}.safetensors"
+
+
+def _valid(step: int) -> str:
+    return f"{step:08d}.json"
+
+
+class _Own:
+    """One role's side."""
+
+    def __init__(self, shared: Checkpoints, role: str) -> None:
+        self.shared, self.role = shared, role
+        self.saved: list[int] = []  # by this role, and not valid yet as far as it knows
+
+    def join(self) -> None:
+        """Ask the first role for its choice, unless this role knows it."""
+        if not self.shared.life:
+            life, start = rpc.rpc_sync(self.shared.roles[0], _choice)
+            self.shared = replace(self.shared, life=life, start=start)
+
+    def restore(self, owners: Mapping[str, Owner]) -> None:
+        found = self.shared.manifest(self.shared.start)
+        part = self.shared.part(self.shared.start, found["life"], self.role)
+        state = _read(part)
+        if state.keys() != owners.keys():
+            raise NoCheckpoint(f"{part}: has {', '.join(sorted(state))}, wanted {', '.join(sorted(owners))}")
+        for name, owner in owners.items():
+            if isinstance(owner, torch.Tensor):
+                owner.detach().copy_(state[name])
+            else:
+                owner.load_state_dict(state[name])
+
+    def save(self, step: int, owners: Mapping[str, Owner]) -> None:
+        state = {n: each if isinstance(each, torch.Tensor) else each.state_dict() for n, each in owners.items()}
+        _write(self.shared.part(step, self.shared.life, self.role), state)
+        self.saved.append(step)
+        self.saved = [each for each in self.saved if not self._made_valid(each)]
+
+    def _made_valid(self, step: int) -> bool:
+        """Make a step valid if all its parts are there. The last role to save does, and any may do it again."""
+        shared = self.shared
+        parts = [shared.part(step, shared.life, role).with_suffix(".sha256") for role in shared.roles]
+        if not all(each.exists() for each in parts):
+            return False
+        content = {"schema": SCHEMA, "life": shared.life, "roles": list(shared.roles), "run": dict(shared.run)}
+        with whole(shared.folder / _valid(step)) as scratch:
+            scratch.write_text(json.dumps(content))
+            _sync(scratch)
+        _sync(shared.folder)
+        self._remove_older()
+        return True
+
+    def _remove_older(self) -> None:
+        """Remove what is older than the last valid steps: first what makes it valid, then the parts."""
+        folder, steps = self.shared.folder, self.shared.valid_steps()
+        for step in steps[KEPT:]:
+            (folder / _valid(step)).unlink(missing_ok=True)
+        for path in folder.glob("*.*.*"):
+            number = path.name.partition(".")[0]
+            if len(steps) >= KEPT and number.isdecimal() and int(number) < steps[KEPT - 1]:
+                path.unlink(missing_ok=True)
+
+
+# This process's role.
+_own: _Own | None = None
+
+
+def _choice() -> tuple[str, int]:
+    """Runs on the first role: which life this is, and the step from which it goes on."""
+    assert _own is not None, "the first role has no checkpoints"
+    return _own.shared.life, _own.shared.start
+
+
+def due(step: int) -> bool:
+    """Whether `save` saves after ``step`` steps. It never does without checkpoints, and `resume` does nothing then."""
+    return _own is not None and step % _own.shared.every == 0
+
+
+def resume(**owners: Owner) -> int:
+    """Give each of ``owners``, all that decide this role's future, its saved state. RPC must be up.
+
+    Returns the steps that were done then, 0 at the beginning: the number of the first step to do.
+
+    Raises:
+        NoCheckpoint: the part has other owners.
+        OSError: this role's part cannot be read.
+    """
+    if _own is None:
+        return 0
+    _own.join()
+    if _own.shared.start:
+        _own.restore(owners)
+    return _own.shared.start
+
+
+def save(step: int, **owners: Owner) -> None:
+    """Save the state of ``owners`` after ``step`` steps, if a checkpoint is due. Each role does it once per step.
+
+    Raises:
+        OSError: it cannot be written, and checkpoints are not optional.
+        TypeError: a state holds something else than a state may.
+    """
+    if _own is None or not due(step):
+        return
+    _own.join()
+    try:
+        _own.save(step, owners)
+    except OSError as error:
+        if not _own.shared.optional:
+            raise
+        logger.warning("no checkpoint of step %d: %s", step, one_line(str(error)))
+
+
+# --- One part: tensors, and in the header everything else ------------------------------------------------------------
+
+
+def _write(part: Path, state: Mapping[str, Any]) -> None:
+    tensors: dict[str, torch.Tensor] = {}
+    header = {"state": json.dumps({name: _plain(each, name, tensors) for name, each in state.items()})}
+    with whole(part) as scratch:
+        try:
+            save_file(tensors, scratch, metadata=header)
+        except SafetensorError as error:  # safetensors raises it for an error of the system
+            raise Unusable(part, error) from error
+        _sync(scratch)
+        digest = _digest(scratch)
+    with whole(part.with_suffix(".sha256")) as scratch:
+        scratch.write_text(f"{digest}  {part.name}\n")
+        _sync(scratch)
+
+
+def _read(part: Path) -> dict[str, Any]:
+    try:
+        with safe_open(part, framework="pt") as file:
+            header = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        return {name: _unplain(each, tensors) for name, each in json.loads(header["state"]).items()}
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise Unusable(part, error) from error
+
+
+def _plain(value: Any, path: str, tensors: dict[str, torch.Tensor]) -> Any:
+    """Turn a state into JSON values, with its tensors in ``tensors`` by their path."""
+    if isinstance(value, torch.Tensor):
+        tensors[path] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
+        return {"tensor": path}
+    if isinstance(value, Mapping):
+        versions = getattr(value, "_metadata", None)  # of the classes of a module's parts; loading it asks for them
+        content = [[key, _plain(each, f"{path}/{key}", tensors)] for key, each in value.items()]
+        return {"map": content, **({} if versions is None else {"versions": versions})}
+    if isinstance(value, list | tuple):
+        return [_plain(each, f"{path}/{index}", tensors) for index, each in enumerate(value)]
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    raise TypeError(f"{path} is a {type(value).__name__}, wanted tensors, numbers, texts, lists and mappings")
+
+
+def _unplain(value: Any, tensors: Mapping[str, torch.Tensor]) -> Any:
+    if isinstance(value, list):
+        return [_unplain(each, tensors) for each in value]
+    if isinstance(value, dict):
+        if "tensor" in value:
+            return tensors[value["tensor"]]
+        found = OrderedDict((key, _unplain(each, tensors)) for key, each in value["map"])
+        if "versions" in value:
+            vars(found)["_metadata"] = value["versions"]
+        return found
+    return value
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise Unusable(path, error) from error
+
+
+def _sync(path: Path) -> None:
+    """Let the disk have a file or a folder before what refers to it."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
