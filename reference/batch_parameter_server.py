@@ -30,10 +30,10 @@ from torch.distributed.rpc import RRef
 
 from reference.exact.exactness import proven
 from reference.roles import Roles, numbered
-from reference.rpc.checkpoint import resume, save
 from reference.rpc.rounds import RoundFailed as RoundFailed
 from reference.rpc.rounds import Rounds
 from reference.trace.case import choice_field, number_field
+from reference.trace.checkpoint import resume, save
 from reference.trace.recorder import Recorder, gradients_of, parameters_of
 from reference.trace.trace import Trace
 from reference.training.data import Batch, random_images

@@ -31,9 +31,9 @@ from torch import nn, optim
 
 from reference import reinforce
 from reference.roles import Roles, numbered
-from reference.rpc import checkpoint
 from reference.rpc.handle import Handle, handle_of
 from reference.rpc.rounds import RoundFailed, Rounds
+from reference.trace import checkpoint
 from reference.trace.case import flag_field, number_field, text_field
 from reference.trace.recorder import Recorder
 from reference.trace.trace import Trace

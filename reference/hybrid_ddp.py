@@ -37,11 +37,11 @@ from torch.nn.parallel import DistributedDataParallel
 
 from reference.exact.exactness import proven
 from reference.roles import Roles, numbered
-from reference.rpc.checkpoint import resume, save
 from reference.rpc.ddp import backward, mean, mean_in_rank_order, mean_of_allreduce, process_group
 from reference.rpc.rounds import RoundFailed, Rounds
 from reference.rpc.timeouts import rpc_timeout
 from reference.trace.case import choice_field, number_field
+from reference.trace.checkpoint import resume, save
 from reference.trace.recorder import Recorder
 from reference.trace.trace import Trace
 from reference.training.models import voting_bags

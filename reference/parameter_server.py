@@ -33,8 +33,8 @@ from torch.distributed.rpc import RRef, rpc_sync
 
 from reference.exact.exactness import proven, require_exact_in_any_order
 from reference.roles import Roles, numbered
-from reference.rpc import checkpoint
 from reference.rpc.worker_calls import WorkerCalls
+from reference.trace import checkpoint
 from reference.trace.case import choice_field, number_field
 from reference.trace.recorder import Recorder
 from reference.trace.trace import Trace, TraceError

@@ -26,8 +26,8 @@ from torch.distributed.rpc import RRef
 
 from reference.exact.exactness import proven
 from reference.roles import Roles, numbered
-from reference.rpc import checkpoint
 from reference.rpc.shard import Named, Shard, joined
+from reference.trace import checkpoint
 from reference.trace.case import choice_field, number_field
 from reference.trace.recorder import Recorder
 from reference.trace.trace import Trace

@@ -28,9 +28,9 @@ from torch import nn, optim
 from torch.distributed.rpc import RRef
 
 from reference.roles import Roles, numbered
-from reference.rpc import checkpoint
 from reference.rpc.remote_method import _call_method, _remote_method
 from reference.rpc.waiting import Liveness
+from reference.trace import checkpoint
 from reference.trace.case import number_field, text_field
 from reference.trace.recorder import Recorder
 from reference.trace.trace import Trace

@@ -33,10 +33,10 @@ from torch.distributed.optim import DistributedOptimizer
 from torch.distributed.rpc import RRef
 
 from reference.roles import Roles, serve
-from reference.rpc import checkpoint
 from reference.rpc.remote_method import _remote_method
 from reference.rpc.timeouts import rpc_timeout
 from reference.system.text import shown
+from reference.trace import checkpoint
 from reference.trace.case import choice_field, number_field, text_field
 from reference.trace.recorder import Recorder
 from reference.trace.trace import Trace

@@ -29,9 +29,9 @@ from torch.distributed.rpc import RRef
 from reference import batch_parameter_server
 from reference.batch_parameter_server import BatchUpdateParameterServer, RoundFailed, initial_model, trainer_names
 from reference.roles import Roles, numbered
-from reference.rpc.checkpoint import resume, save
 from reference.system.text import cause_of
 from reference.trace.case import choice_field, number_field
+from reference.trace.checkpoint import resume, save
 from reference.trace.recorder import Recorder
 from reference.trace.trace import Trace
 from reference.training.models import PARAMETERS

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from reference import TUTORIALS, load
@@ -18,12 +19,14 @@ from reference.cli.options import (
     check_writable,
     known,
     report_failure,
+    whole_number,
 )
 from reference.cli.progress_bar import watch
 from reference.cli.table_command import OPTIONS, grid_of, run_table
 from reference.outcome import WorldError
 from reference.system.text import one_line, printable, shown
 from reference.trace.case import Case, listed
+from reference.trace.checkpoint import Checkpoints
 from reference.trace.trace import Trace, TraceError
 from reference.verify.verify import culprits, exit_status, judged, prove, trace_of
 from reference.world.launcher import launch
@@ -41,6 +44,7 @@ def run(arguments: Sequence[str]) -> int:
     name = known(arguments[0])
     options = vars(run_parser(name).parse_args(arguments[1:]))
     save, deadline, verifies = (options.pop(key) for key in ("save", "deadline", "verify"))
+    saving = {key: options.pop(key) for key in ("checkpoint", "resume", "every", "optional_checkpoints", "restarts")}
     chosen = {key: options.pop(key) for key in (option.replace("-", "_") for option in OPTIONS.get(name, ()))}
     given = {key: value for key, value in options.items() if value is not None}
     under_torchrun = "RANK" in os.environ and "WORLD_SIZE" in os.environ
@@ -58,11 +62,13 @@ def run(arguments: Sequence[str]) -> int:
         given = fitted(name, given, world_size())
     case = load(name).Case(**given)
     check_device(case)
+    checkpoints = checkpoints_of(case, **saving)
     if save is not None:
         check_writable(save)
     prove(case)
-    run_case = _run_rank if under_torchrun else _run_here
-    return run_case(case, save, verifies, deadline)
+    if under_torchrun:
+        return _run_rank(case, save, verifies, deadline, checkpoints)
+    return _run_here(case, save, verifies, deadline, checkpoints, saving["restarts"])
 
 
 def run_parser(name: str) -> Parser:
@@ -79,6 +85,17 @@ def run_parser(name: str) -> Parser:
     )
     limit = "seconds for the whole run; under torchrun, for the shutdown (default: 3600)"
     parser.add_argument("--deadline", type=float, default=3600.0, metavar="X", help=limit)
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--checkpoint", metavar="DIR", help="save a checkpoint of all roles after each step, there")
+    where.add_argument("--resume", metavar="DIR", help="the same, and go on from the last checkpoint that is there")
+    parser.add_argument(
+        "--every", type=whole_number, default=1, metavar="N", help="steps from one checkpoint to the next (default: 1)"
+    )
+    parser.add_argument(
+        "--optional-checkpoints", action="store_true", help="go on without a checkpoint that cannot be written"
+    )
+    again = "how often to start again when a role is lost, from the last checkpoint; torchrun has --max-restarts"
+    parser.add_argument("--restarts", type=whole_number, default=0, metavar="K", help=f"{again} (default: 0)")
     for option, keywords in OPTIONS.get(name, {}).items():
         parser.add_argument(f"--{option}", **keywords)
     return parser
@@ -102,12 +119,32 @@ def world_size() -> int:
     return size
 
 
-def _run_here(case: Case, save: str | None, verifies: bool, deadline: float) -> int:
+def checkpoints_of(
+    case: Case, *, checkpoint: str | None, resume: str | None, every: int, optional_checkpoints: bool, restarts: int
+) -> Checkpoints | None:
+    """Make what the options ask for. Raises BadInput: some have no effect without others."""
+    folder = checkpoint or resume
+    if folder is None:
+        if every != 1 or optional_checkpoints:
+            raise BadInput("--every and --optional-checkpoints need --checkpoint or --resume")
+        return None
+    if checkpoint is not None and restarts:
+        raise BadInput("--restarts goes on from checkpoints, wanted --resume instead of --checkpoint")
+    run = {"tutorial": case.tutorial(), **case.deciding()}
+    roles = list(load(case.tutorial()).roles(case))
+    how: dict[str, Any] = {"every": every, "resume": resume is not None, "optional": optional_checkpoints}
+    return Checkpoints(Path(folder).resolve(), roles, run, **how)
+
+
+def _run_here(
+    case: Case, save: str | None, verifies: bool, deadline: float, checkpoints: Checkpoints | None, restarts: int
+) -> int:
     roles = load(case.tutorial()).roles(case)
+    again: dict[str, Any] = {"checkpoints": checkpoints, "restarts": restarts}
     start = time.monotonic()
     with (
         watch(case.tutorial()) as progress,
-        launch(roles, deadline=deadline, on_progress=progress, isolated=True) as world,
+        launch(roles, deadline=deadline, on_progress=progress, isolated=True, **again) as world,
     ):
         outcomes = world.wait()
         logs = {name: world.log(name) for name in culprits(outcomes)}
@@ -143,11 +180,11 @@ def _verify(trace: Trace) -> int:
     return exit_status([verdict])
 
 
-def _run_rank(case: Case, save: str | None, verifies: bool, deadline: float) -> int:
+def _run_rank(case: Case, save: str | None, verifies: bool, deadline: float, checkpoints: Checkpoints | None) -> int:
     """Play this rank's role. After a failure, skip the interpreter's own shutdown: a live RPC agent can block it."""
     try:
         with watch(f"rank {os.environ['RANK']}", logged=True):
-            _, value = run_rank(load(case.tutorial()).roles(case), deadline=deadline)
+            _, value = run_rank(load(case.tutorial()).roles(case), deadline=deadline, before=checkpoints)
     except WorldError:
         raise
     except Exception as error:

@@ -13,7 +13,7 @@ import torch.distributed.autograd as dist_autograd
 from torch import nn
 from torch.distributed.rpc import RRef
 
-from reference.rpc import checkpoint
+from reference.trace import checkpoint
 
 Named = dict[str, torch.Tensor]
 

@@ -113,8 +113,13 @@ class Case:
 
     def differing(self, other: Self) -> list[str]:
         """Name the fields that decide the result and differ, in the order in which users see them."""
-        deciding = [item.name for item in listed(type(self)) if item.metadata.get("result", True)]
-        return [name for name in deciding if getattr(self, name) != getattr(other, name)]
+        own, others = self.deciding(), other.deciding()
+        return [name for name in own if own[name] != others[name]]
+
+    def deciding(self) -> dict[str, Any]:
+        """The fields that decide the result, in the order in which users see them."""
+        names = [item.name for item in listed(type(self)) if item.metadata.get("result", True)]
+        return {name: getattr(self, name) for name in names}
 
     @classmethod
     def tutorial(cls) -> str:

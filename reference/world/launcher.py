@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reference.outcome import WorldError
 from reference.world.role import RoleConfig
@@ -22,6 +22,9 @@ from reference.world.rpc_agent import chosen_options
 from reference.world.start import check, check_deadline, check_main, network, pickled, prepare_folder, start
 from reference.world.supervisor import GRACE
 from reference.world.world import Function, World, clean
+
+if TYPE_CHECKING:  # a package of an extra comes with it
+    from reference.trace.checkpoint import Checkpoints
 
 
 def launch(
@@ -36,6 +39,8 @@ def launch(
     on_progress: Progress | None = None,
     grace: float = GRACE,
     isolated: bool = False,
+    checkpoints: Checkpoints | None = None,
+    restarts: int = 0,
 ) -> World:
     """Start one process per role. The roles of a mapping play their functions; mere names wait for `World.call`.
 
@@ -59,6 +64,10 @@ def launch(
         isolated: the roles run in a network that only the isolated worlds of this process share: nothing outside can
             connect to them, and they can connect to nothing outside. If the kernel does not allow such a network,
             ``World.isolated`` is False and the world is like any other (docs/security.md).
+        checkpoints: where the roles save their state, and from where they go on (`reference.trace.checkpoint`).
+        restarts: how often `World.wait` starts a world again that has lost a role. With the first role that is lost the
+            whole world is ended, and a new life goes on from the last checkpoint, at the latest until the deadline. A
+            role that fails twice by one error, from one checkpoint, is not started again.
 
     Raises:
         WorldError: an argument cannot be used; then no process was started. Or the processes cannot be started.
@@ -66,26 +75,38 @@ def launch(
     check_main()
     names = list(roles) if isinstance(roles, Mapping) else roles
     check(names, deadline, threads, options)
+    if restarts and not isinstance(roles, Mapping):
+        raise WorldError("a world whose roles wait for calls cannot be started again, wanted restarts=0")
     check_deadline(grace, "a grace")
     if not isinstance(isolated, bool):
         raise WorldError(f"isolated must be True or False, got {isolated!r}")
     sent = _pickled_functions(roles)
-    prologue = None if before is None else pickled("before", before)
+    prologue = () if before is None else (pickled("before", before),)
     chosen = {name: chosen_options(roles, name, backend, options) for name in names}
-    place, begun = prepare_folder(folder, names), 0.0
-    config = partial(RoleConfig, world_size=len(names), folder=place, launcher=os.getpid())
-    config = partial(config, before=prologue, backend=backend, threads=threads, progress=on_progress is not None)
+    place = prepare_folder(folder, names)
+    config: Callable[..., RoleConfig] = partial(RoleConfig, world_size=len(names), folder=place, launcher=os.getpid())
+    config = partial(config, backend=backend, threads=threads, progress=on_progress is not None)
     config = partial(config, maps=any("device_maps" in each or "devices" in each for each in chosen.values()))
     handles: dict[str, RoleHandle] = {}
+    due = 0.0
+
+    def begin() -> int:
+        """Start the processes of a life; return the step from which it goes on."""
+        nonlocal due
+        goes_on = None if checkpoints is None else checkpoints.chosen()
+        first = () if goes_on is None else (pickled("checkpoints", goes_on),)
+        for rank, name in enumerate(names):
+            own = config(name=name, rank=rank, function=sent.get(name), options=chosen[name], before=first + prologue)
+            handles[name] = start(own)
+            due = due or time.monotonic() + deadline  # not before, because the process server may have had to start
+            handles[name].due = due
+        return 0 if goes_on is None else goes_on.start
+
     try:
         paths = network().paths if isolated else ()
-        for rank, name in enumerate(names):
-            own = config(name=name, rank=rank, function=sent.get(name), options=chosen[name], network=paths)
-            handles[name] = start(own)
-            begun = begun or time.monotonic()  # not before, because the process server may have had to start
-            handles[name].due = begun + deadline
+        config = partial(config, network=paths)
         how = {"keep": folder is not None, "idle": not sent, "isolated": bool(paths)}
-        return World(handles, place, **how, on_progress=on_progress, grace=grace)
+        return World(handles, place, begin, restarts, **how, on_progress=on_progress, grace=grace)
     except BaseException:
         for handle in handles.values():
             handle.kill()

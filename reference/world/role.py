@@ -69,7 +69,7 @@ class RoleConfig:
     folder: Path
     launcher: int
     function: bytes | None
-    before: bytes | None
+    before: tuple[bytes, ...]
     backend: str | None
     options: Mapping[str, Any]
     maps: bool
@@ -131,8 +131,8 @@ def _isolate(config: RoleConfig) -> Raised | None:
 
 def _play(config: RoleConfig, link: Link) -> Outcome:
     try:
-        if config.before is not None:
-            _found("before", config.before)(config.name)
+        for each in config.before:
+            _found("before", each)(config.name)
         rendezvous = f"file://{config.folder / files.RENDEZVOUS}"
         link.enter(Phase.JOINING)
         with _peers_blamed(link):

@@ -100,8 +100,15 @@ def _renew(place: Path, names: Sequence[str]) -> None:
     stale = [file_of(place, name) for name in names for file_of in (log_of, stacks_of)]
     if stranger := _stranger(meeting, stale):
         raise WorldError(f"{place} has {stranger.name}, which no world has written: wanted a folder without it")
-    for each in (meeting, *stale):
+    for each in stale:
         each.unlink(missing_ok=True)
+    new_rendezvous(place)
+
+
+def new_rendezvous(place: Path) -> None:
+    """Make the file in which the roles of one life of the world find each other."""
+    meeting = place / RENDEZVOUS
+    meeting.unlink(missing_ok=True)
     # Made here, because torch's store would let everybody read it, and a caller's folder may be open to others.
     os.close(os.open(meeting, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 

@@ -55,11 +55,15 @@ _Key = tuple[str, str, float]
 class Supervisor(threading.Thread):
     """The thread that watches all roles, until every handle has its outcome."""
 
-    def __init__(self, handles: dict[str, RoleHandle], on_progress: Progress | None, grace: float) -> None:
+    def __init__(
+        self, handles: dict[str, RoleHandle], on_progress: Progress | None, grace: float, *, whole: bool = False
+    ) -> None:
+        """``whole``: with the first role that is lost end all, because they will be started again."""
         super().__init__(name="world", daemon=True)
         self.handles = handles
         self.error: BaseException | None = None
         self._on_progress = on_progress
+        self._whole = whole
         self._grace = Grace(grace)
         self._numbers = itertools.count()
         self._wake, self._waker = connection.Pipe(duplex=False)
@@ -166,6 +170,10 @@ class Supervisor(threading.Thread):
         """If a role is gone and the others only wait for a common start or shutdown, tell them: they wait in vain."""
         dead = [s for s in self.handles.values() if s.outcome is not None and not isinstance(s.outcome, Returned)]
         rest = self._open()
+        if dead and self._whole:
+            for handle in rest:
+                handle.kill()
+            return
         if dead and all(handle.phase in (Phase.STARTING, Phase.JOINING, Phase.FINISHED) for handle in rest):
             text = "; ".join(f"{handle.name} {handle.outcome}" for handle in dead)
             for handle in rest:

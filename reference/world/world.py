@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from reference.outcome import Outcome, Returned, RoleFailed, WorldError
+from reference.outcome import Killed, Outcome, Overdue, Returned, RoleFailed, WorldError
 from reference.system import temporary_folders
 from reference.system.files import log_of
 from reference.system.processes import result_of
+from reference.system.text import one_line
 from reference.world.role_handle import Progress, RoleHandle
-from reference.world.start import check_deadline, pickled
+from reference.world.start import check_deadline, new_rendezvous, pickled
 from reference.world.supervisor import Supervisor
 
 Function = Callable[..., object]
+
+logger = logging.getLogger(__name__)
 
 # The worlds that this process has launched and not closed.
 alive: weakref.WeakSet[World] = weakref.WeakSet()
@@ -35,6 +40,8 @@ class World:
         self,
         handles: dict[str, RoleHandle],
         folder: Path,
+        begin: Callable[[], int],
+        restarts: int,
         *,
         keep: bool,
         idle: bool,
@@ -42,20 +49,30 @@ class World:
         grace: float,
         isolated: bool,
     ) -> None:
+        """``begin`` starts the processes of a life, and returns the step from which it goes on."""
         self.folder = folder
+        # The outcomes of the lives that were lost, and followed by another one.
+        self.lost: list[dict[str, Outcome]] = []
         # Whether the roles have a network of their own.
         self.isolated = isolated
         self._handles = handles
         self._idle = idle
         self._tails: dict[str, str] = {}
+        self._begin, self._restarts = begin, restarts
+        self._watch = partial(Supervisor, handles, on_progress, grace)
+        self._error: tuple[str, str, int] | None = None
         # A world that is never closed is cleaned when it is garbage-collected, or when this interpreter exits.
         self._clean = weakref.finalize(self, clean, handles, folder, keep)
-        self._supervisor = Supervisor(handles, on_progress, grace)
+        self._begin_life()
+        alive.add(self)
+
+    def _begin_life(self) -> None:
+        self._start = self._begin()
+        self._supervisor = self._watch(whole=len(self.lost) < self._restarts)
         try:
             self._supervisor.start()
         except RuntimeError as error:
             raise WorldError(f"the roles cannot be watched: {error}") from error
-        alive.add(self)
 
     @property
     def pids(self) -> dict[str, int]:
@@ -81,15 +98,39 @@ class World:
         """Wait until all roles have ended, at the latest 6 s after the deadline, and return every outcome.
 
         A death is noticed when it happens. If a role is lost and all others wait in vain for a common start or
-        shutdown, these raise `PeerLost`. Idle roles (see `launch`) are told to shut down.
+        shutdown, these raise `PeerLost`. Idle roles (see `launch`) are told to shut down. A world that may be started
+        again is, and the outcomes are those of its last life.
         """
         if self._idle:
             for handle in self._handles.values():
                 handle.send("stop")
+        self._wait_for_life()
+        while self._is_to_go_on():
+            self.lost.append(self.outcomes)
+            new_rendezvous(self.folder)
+            self._begin_life()
+            where = f"goes on after step {self._start}" if self._start else "begins with the first step"
+            logger.warning("life %d %s", len(self.lost) + 1, where)
+            self._wait_for_life()
+        return self.outcomes
+
+    def _wait_for_life(self) -> None:
         self._supervisor.wait()
         if self._supervisor.error is not None:
             raise WorldError(f"the world's supervisor failed: {self._supervisor.error}") from self._supervisor.error
-        return self.outcomes
+
+    def _is_to_go_on(self) -> bool:
+        """Whether this life was lost, and another one is to begin. Says why it was lost."""
+        lost = [name for name, outcome in self.outcomes.items() if not isinstance(outcome, Returned)]
+        if not lost or len(self.lost) >= self._restarts:
+            return False
+        first = min(lost, key=self.ended.__getitem__)
+        outcome, seen = self.outcomes[first], self._error
+        self._error = None if isinstance(outcome, Killed) else (first, str(outcome), self._start)
+        again = self._error is not None and self._error == seen
+        why = f"life {len(self.lost) + 1} ended: {first} {outcome}{', as before' if again else ''}"
+        logger.warning("%s", one_line(why))
+        return not again and not isinstance(outcome, Overdue)
 
     def call(self, role: str, function: Function, *args: object, deadline: float = 60) -> Any:
         """Run ``function(*args)`` on an idle role and return its value.

@@ -29,18 +29,14 @@ import torch.distributed.rpc as rpc
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from reference.system.files import Unusable, content_of, whole
+from reference.system.files import Unusable, check_room, content_of, whole
 from reference.system.json_objects import integer, many, mapping, read_object, text
-from reference.system.text import OneLine, one_line, shown
+from reference.system.text import one_line, shown
 
 SCHEMA = 1
 KEPT = 2  # valid steps; of two, one is whole whatever happens to the other
 
 logger = logging.getLogger(__name__)
-
-
-class NoCheckpoint(OneLine, ValueError):
-    """A folder's checkpoints cannot be used. One line says which file or field, what was got and what was wanted."""
 
 
 class Stateful(Protocol):
@@ -91,25 +87,26 @@ class Checkpoints:
         One process chooses for all: the launching one, or the first role, which the others ask.
 
         Raises:
-            NoCheckpoint: the folder has checkpoints that cannot be used, or that were not asked for.
-            OSError: the folder cannot be used.
+            Unusable: the folder cannot be used, or has checkpoints that cannot be used or were not asked for.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            check_room(self.folder)
+        except OSError as error:
+            raise Unusable(self.folder, error) from error
         steps, start, reasons = self.valid_steps(), 0, list[str]()
         if steps and not self.resume:
-            raise NoCheckpoint(
-                f"{self.folder} has checkpoints up to step {steps[0]}, wanted to resume, or a new folder"
-            )
+            raise Unusable(self.folder, f"has checkpoints up to step {steps[0]}, wanted a new folder, or resume")
         for step in steps:
             try:
                 self.check(step)
-            except (OSError, NoCheckpoint) as error:
+            except OSError as error:
                 reasons.append(str(error))
             else:
                 start = step
                 break
         if reasons and not start:
-            raise NoCheckpoint(f"no checkpoint can be used: {'; '.join(reasons)}")
+            raise Unusable(self.folder, f"no checkpoint can be used: {'; '.join(reasons)}")
         for reason in reasons:
             logger.warning("a checkpoint is not used: %s", reason)
         return replace(self, life=secrets.token_hex(4), start=start)
@@ -120,22 +117,22 @@ class Checkpoints:
         return sorted((int(name) for name in names if name.isascii() and name.isdecimal()), reverse=True)
 
     def check(self, step: int) -> None:
-        """Raises NoCheckpoint or OSError unless a valid step is of this run, and whole."""
+        """Raises Unusable unless a valid step is of this run, and whole."""
         found = self.manifest(step)
         for role in self.roles:
             part = self.part(step, found["life"], role)
             wanted = content_of(part.with_suffix(".sha256"), 1000).split()[:1]
             if [_digest(part).encode()] != wanted:
-                raise NoCheckpoint(f"{part}: torn, its SHA-256 is not that of its .sha256")
+                raise Unusable(part, "torn, its SHA-256 is not that of its .sha256")
 
     def manifest(self, step: int) -> dict[str, Any]:
-        """Read what makes a step valid. Raises NoCheckpoint: it is of another run or schema."""
+        """Read what makes a step valid. Raises Unusable: it is of another run or schema."""
         path = self.folder / _valid(step)
         found = read_object(path, {"schema": integer, "life": text, "roles": many(text), "run": mapping})
         wanted = {"schema": SCHEMA, "roles": list(self.roles), **self.run}
         for name, got in {"schema": found["schema"], "roles": found["roles"], **found["run"]}.items():
             if got != wanted.get(name):
-                raise NoCheckpoint(f"{path}: {name} is {shown(got)}, wanted {shown(wanted.get(name))}")
+                raise Unusable(path, f"{name} is {shown(got)}, wanted {shown(wanted.get(name))}")
         return found
 
     def part(self, step: int, life: str, role: str) -> Path:
@@ -165,7 +162,7 @@ class _Own:
         part = self.shared.part(self.shared.start, found["life"], self.role)
         state = _read(part)
         if state.keys() != owners.keys():
-            raise NoCheckpoint(f"{part}: has {', '.join(sorted(state))}, wanted {', '.join(sorted(owners))}")
+            raise Unusable(part, f"has {', '.join(sorted(state))}, wanted {', '.join(sorted(owners))}")
         for name, owner in owners.items():
             if isinstance(owner, torch.Tensor):
                 owner.detach().copy_(state[name])
@@ -224,8 +221,7 @@ def resume(**owners: Owner) -> int:
     Returns the steps that were done then, 0 at the beginning: the number of the first step to do.
 
     Raises:
-        NoCheckpoint: the part has other owners.
-        OSError: this role's part cannot be read.
+        Unusable: this role's part cannot be read, or has other owners.
     """
     if _own is None:
         return 0
