@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import torch
 
 from reference.rpc.waiting import Liveness, ParticipantSilent, silence
-from reference.training.worker_order import PULL, PUSH, Event
+from reference.training.worker_order import PULL, PUSH, Event, as_tensors
 
 
 class MissingWorker(TimeoutError):
@@ -67,13 +67,13 @@ class WorkerCalls(Liveness):
         for future in met.values():
             future.set_result(None)
 
-    def state_dict(self) -> dict[str, list[Event]]:
+    def state_dict(self) -> dict[str, torch.Tensor]:
         """The calls so far, for a checkpoint in which each worker has pushed what it pulled for."""
-        return {"order": self.order}
+        return as_tensors(self.order)
 
-    def load_state_dict(self, state_dict: Mapping[str, list[Event]]) -> None:
+    def load_state_dict(self, state_dict: Mapping[str, torch.Tensor]) -> None:
         numbers = dict.fromkeys(self._last, 0)
-        for kind, rank in state_dict["order"]:
+        for kind, rank in state_dict["events"].tolist():
             worker = self.names[rank]
             numbers[kind, worker] += 1
             self.count(kind, worker, numbers[kind, worker])

@@ -1,14 +1,14 @@
 """Checkpoints of a world: each role writes its part of a step aside; when all parts are there, the step is valid.
 
-    checkpoints = Checkpoints(folder, roles, resume=True).chosen()
-    launch(roles, before=checkpoints)
+    checkpoints = Checkpoints(folder, [*roles], resume=True)
+    launch(roles, checkpoints=checkpoints, restarts=3)
 
     start = resume(model=model, optimizer=optimizer)    # in each role, once RPC is up
     save(step + 1, model=model, optimizer=optimizer)    # in each role, after each step
 
-What is saved is what decides the future of the run. The folder holds for each step S and role R of one life L the files
-``S.L.R.safetensors`` and ``S.L.R.sha256``, as the command sha256sum writes it; and ``S.json``, which makes the step
-valid. The last two valid steps stay.
+What is saved is what decides the future of the run. For each step S and role R of one life L the folder holds
+``S.L.R.safetensors`` and ``S.L.R.sha256``, as the command sha256sum writes it; ``L.R.grown`` has what only grows, such
+as the trace so far. ``S.json`` makes the step valid. The last two valid steps stay.
 """
 
 from __future__ import annotations
@@ -17,17 +17,20 @@ import hashlib
 import json
 import logging
 import os
+import re
 import secrets
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 import torch.distributed.rpc as rpc
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load, save_file
+from safetensors.torch import save as as_bytes
 
 from reference.system.files import Unusable, check_room, content_of, whole
 from reference.system.json_objects import integer, many, mapping, read_object, text
@@ -36,12 +39,16 @@ from reference.system.text import one_line, shown
 SCHEMA = 1
 KEPT = 2  # valid steps; of two, one is whole whatever happens to the other
 
+_PART = re.compile(r"(?:(?P<step>[0-9]{8,})\.)?(?P<life>[0-9a-f]{8})\.[^.]+\.(?:safetensors|sha256|grown)")
+_SCRATCH = re.compile(r"\.[0-9a-f]{16}\.(?:safetensors|sha256|json)")  # the names of `whole`
+
 logger = logging.getLogger(__name__)
 
 
 class Stateful(Protocol):
     """What modules, optimizers and recorders are: their state is a mapping of tensors, numbers, texts, None, and lists
-    and mappings of these."""
+    and mappings of these. If it has an attribute ``grows`` that is true, its tensors never change once they are there.
+    """
 
     def state_dict(self) -> Mapping[str, Any]: ...
     def load_state_dict(self, state_dict: Any) -> Any: ...
@@ -84,7 +91,7 @@ class Checkpoints:
     def chosen(self) -> Checkpoints:
         """Choose the step from which a new life goes on: the last valid one. Warns of each that cannot be used.
 
-        One process chooses for all: the launching one, or the first role, which the others ask.
+        One process chooses for all, before they start: the launching one, or the first role, which the others ask.
 
         Raises:
             Unusable: the folder cannot be used, or has checkpoints that cannot be used or were not asked for.
@@ -94,9 +101,9 @@ class Checkpoints:
             check_room(self.folder)
         except OSError as error:
             raise Unusable(self.folder, error) from error
-        steps, start, reasons = self.valid_steps(), 0, list[str]()
+        steps, start, reasons = self.steps(), 0, list[str]()
         if steps and not self.resume:
-            raise Unusable(self.folder, f"has checkpoints up to step {steps[0]}, wanted a new folder, or resume")
+            raise Unusable(self.folder, f"has checkpoints up to step {steps[0]}, wanted a new folder, or to resume")
         for step in steps:
             try:
                 self.check(step)
@@ -109,39 +116,81 @@ class Checkpoints:
             raise Unusable(self.folder, f"no checkpoint can be used: {'; '.join(reasons)}")
         for reason in reasons:
             logger.warning("a checkpoint is not used: %s", reason)
+        self.tidy()
         return replace(self, life=secrets.token_hex(4), start=start)
 
-    def valid_steps(self) -> list[int]:
-        """Return the steps that were made valid, last to first."""
+    def steps(self) -> list[int]:
+        """Return the steps that were made valid, last to first, by this run or another one."""
         names = (path.name.removesuffix(".json") for path in self.folder.glob("*.json"))
         return sorted((int(name) for name in names if name.isascii() and name.isdecimal()), reverse=True)
 
     def check(self, step: int) -> None:
         """Raises Unusable unless a valid step is of this run, and whole."""
-        found = self.manifest(step)
+        life = self.life_of(step)
         for role in self.roles:
-            part = self.part(step, found["life"], role)
+            part = self.part(step, life, role)
             wanted = content_of(part.with_suffix(".sha256"), 1000).split()[:1]
             if [_digest(part).encode()] != wanted:
                 raise Unusable(part, "torn, its SHA-256 is not that of its .sha256")
+            with safe_open(part, framework="pt") as file:
+                _grown(self.grown(life, role), int(file.metadata()["grown"]))
 
-    def manifest(self, step: int) -> dict[str, Any]:
-        """Read what makes a step valid. Raises Unusable: it is of another run or schema."""
-        path = self.folder / _valid(step)
+    def life_of(self, step: int) -> str:
+        """Read which life made a step valid. Raises Unusable: it is of another run or schema."""
+        path = self.folder / f"{step:08d}.json"
         found = read_object(path, {"schema": integer, "life": text, "roles": many(text), "run": mapping})
         wanted = {"schema": SCHEMA, "roles": list(self.roles), **self.run}
         for name, got in {"schema": found["schema"], "roles": found["roles"], **found["run"]}.items():
             if got != wanted.get(name):
                 raise Unusable(path, f"{name} is {shown(got)}, wanted {shown(wanted.get(name))}")
-        return found
+        return str(found["life"])
 
     def part(self, step: int, life: str, role: str) -> Path:
-        """The file of one role's tensors."""
+        """The file of one role's state after a step."""
         return self.folder / f"{step:08d}.{life}.{role.replace(':', '=')}.safetensors"
 
+    def grown(self, life: str, role: str) -> Path:
+        """The file of what has grown in one role's life."""
+        return self.folder / f"{life}.{role.replace(':', '=')}.grown"
 
-def _valid(step: int) -> str:
-    return f"{step:08d}.json"
+    def make_valid(self, step: int) -> bool:
+        """Make a step of this life valid if all its parts are there. The last role to save does, and any may again."""
+        if not all(self.part(step, self.life, role).with_suffix(".sha256").exists() for role in self.roles):
+            return False
+        content = {"schema": SCHEMA, "life": self.life, "roles": list(self.roles), "run": dict(self.run)}
+        with whole(self.folder / f"{step:08d}.json") as scratch:
+            scratch.write_text(json.dumps(content))
+            _sync(scratch)
+        _sync(self.folder)
+        self.tidy()
+        return True
+
+    def tidy(self) -> None:
+        """Remove what the last valid steps and this life do not need. What another run made valid stays."""
+        needed: dict[int, str] = {}
+        for step in self.steps():
+            try:
+                life = self.life_of(step)
+            except Unusable:
+                continue
+            if len(needed) < KEPT:
+                needed[step] = life
+            else:
+                (self.folder / f"{step:08d}.json").unlink(missing_ok=True)  # before its parts
+        oldest = min(needed) if len(needed) == KEPT else 0
+        for path in self.folder.iterdir():
+            if _SCRATCH.fullmatch(path.name):
+                unneeded = not self.life
+            elif (found := _PART.fullmatch(path.name)) is None:
+                unneeded = False
+            elif found["life"] == self.life:
+                unneeded = found["step"] is not None and int(found["step"]) < oldest
+            elif found["step"] is None:
+                unneeded = found["life"] not in needed.values()
+            else:
+                unneeded = needed.get(int(found["step"])) != found["life"]
+            if unneeded:
+                path.unlink(missing_ok=True)
 
 
 class _Own:
@@ -150,6 +199,8 @@ class _Own:
     def __init__(self, shared: Checkpoints, role: str) -> None:
         self.shared, self.role = shared, role
         self.saved: list[int] = []  # by this role, and not valid yet as far as it knows
+        self.grown: Counter[str] = Counter()  # how many tensors of an owner this life has written
+        self.length = 0
 
     def join(self) -> None:
         """Ask the first role for its choice, unless this role knows it."""
@@ -158,9 +209,10 @@ class _Own:
             self.shared = replace(self.shared, life=life, start=start)
 
     def restore(self, owners: Mapping[str, Owner]) -> None:
-        found = self.shared.manifest(self.shared.start)
-        part = self.shared.part(self.shared.start, found["life"], self.role)
-        state = _read(part)
+        shared = self.shared
+        life = shared.life_of(shared.start)
+        part = shared.part(shared.start, life, self.role)
+        state = _read(part, shared.grown(life, self.role))
         if state.keys() != owners.keys():
             raise Unusable(part, f"has {', '.join(sorted(state))}, wanted {', '.join(sorted(owners))}")
         for name, owner in owners.items():
@@ -170,34 +222,18 @@ class _Own:
                 owner.load_state_dict(state[name])
 
     def save(self, step: int, owners: Mapping[str, Owner]) -> None:
-        state = {n: each if isinstance(each, torch.Tensor) else each.state_dict() for n, each in owners.items()}
-        _write(self.shared.part(step, self.shared.life, self.role), state)
+        shared, state, new = self.shared, dict[str, Any](), dict[str, torch.Tensor]()
+        grown = {name for name, owner in owners.items() if getattr(owner, "grows", False)}
+        for name, owner in owners.items():
+            state[name] = owner if isinstance(owner, torch.Tensor) else owner.state_dict()
+        for name in grown:
+            new |= {f"{name}/{key}": each for key, each in islice(state[name].items(), self.grown[name], None)}
+        self.length = _append(shared.grown(shared.life, self.role), self.length, new)
+        for name in grown:
+            self.grown[name], state[name] = len(state[name]), None
+        _write(shared.part(step, shared.life, self.role), state, self.length)
         self.saved.append(step)
-        self.saved = [each for each in self.saved if not self._made_valid(each)]
-
-    def _made_valid(self, step: int) -> bool:
-        """Make a step valid if all its parts are there. The last role to save does, and any may do it again."""
-        shared = self.shared
-        parts = [shared.part(step, shared.life, role).with_suffix(".sha256") for role in shared.roles]
-        if not all(each.exists() for each in parts):
-            return False
-        content = {"schema": SCHEMA, "life": shared.life, "roles": list(shared.roles), "run": dict(shared.run)}
-        with whole(shared.folder / _valid(step)) as scratch:
-            scratch.write_text(json.dumps(content))
-            _sync(scratch)
-        _sync(shared.folder)
-        self._remove_older()
-        return True
-
-    def _remove_older(self) -> None:
-        """Remove what is older than the last valid steps: first what makes it valid, then the parts."""
-        folder, steps = self.shared.folder, self.shared.valid_steps()
-        for step in steps[KEPT:]:
-            (folder / _valid(step)).unlink(missing_ok=True)
-        for path in folder.glob("*.*.*"):
-            number = path.name.partition(".")[0]
-            if len(steps) >= KEPT and number.isdecimal() and int(number) < steps[KEPT - 1]:
-                path.unlink(missing_ok=True)
+        self.saved = [each for each in self.saved if not shared.make_valid(each)]
 
 
 # This process's role.
@@ -249,12 +285,13 @@ def save(step: int, **owners: Owner) -> None:
         logger.warning("no checkpoint of step %d: %s", step, one_line(str(error)))
 
 
-# --- One part: tensors, and in the header everything else ------------------------------------------------------------
+# --- The files of one role -------------------------------------------------------------------------------------------
 
 
-def _write(part: Path, state: Mapping[str, Any]) -> None:
+def _write(part: Path, state: Mapping[str, Any], grown: int) -> None:
+    """Write tensors, and in the header everything else. ``grown``: how much of the other file belongs to it (bytes)."""
     tensors: dict[str, torch.Tensor] = {}
-    header = {"state": json.dumps({name: _plain(each, name, tensors) for name, each in state.items()})}
+    header = {"state": json.dumps(_plain(state, "", tensors)), "grown": str(grown)}
     with whole(part) as scratch:
         try:
             save_file(tensors, scratch, metadata=header)
@@ -267,14 +304,52 @@ def _write(part: Path, state: Mapping[str, Any]) -> None:
         _sync(scratch)
 
 
-def _read(part: Path) -> dict[str, Any]:
+def _read(part: Path, grown: Path) -> dict[str, Any]:
+    """Read what `_write` and `_append` have written. What has grown has the value None in the part."""
     try:
         with safe_open(part, framework="pt") as file:
-            header = file.metadata() or {}
+            header = file.metadata()
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        return {name: _unplain(each, tensors) for name, each in json.loads(header["state"]).items()}
-    except (SafetensorError, KeyError, ValueError) as error:
+        state: dict[str, Any] = _unplain(json.loads(header["state"]), tensors)
+        more = _grown(grown, int(header["grown"]))
+    except (SafetensorError, KeyError, ValueError, TypeError) as error:
         raise Unusable(part, error) from error
+    for name in [name for name, each in state.items() if each is None]:
+        state[name] = {key.removeprefix(f"{name}/"): each for key, each in more.items() if key.startswith(f"{name}/")}
+    return state
+
+
+def _append(path: Path, length: int, tensors: Mapping[str, torch.Tensor]) -> int:
+    """Write tensors after the first ``length`` bytes, as safetensors with its length and SHA-256; return the end."""
+    if not tensors:
+        return length
+    content = as_bytes({name: tensor.contiguous() for name, tensor in tensors.items()})
+    handle = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+    with os.fdopen(handle, "wb") as file:
+        file.truncate(length)  # what an attempt that failed has left
+        file.seek(length)
+        file.writelines((len(content).to_bytes(8, "little"), hashlib.sha256(content).digest(), content))
+        file.flush()
+        os.fsync(file.fileno())
+        return file.tell()
+
+
+def _grown(path: Path, length: int) -> dict[str, torch.Tensor]:
+    """Read the first ``length`` bytes. Raises Unusable: they are not whole."""
+    tensors: dict[str, torch.Tensor] = {}
+    if not length:
+        return tensors
+    try:
+        with path.open("rb") as file:
+            while file.tell() < length:
+                size, digest = int.from_bytes(file.read(8), "little"), file.read(32)
+                content = file.read(min(size, length))
+                if hashlib.sha256(content).digest() != digest:
+                    raise Unusable(path, f"torn before byte {file.tell()}, wanted {length} whole ones")
+                tensors |= load(content)
+    except OSError as error:
+        raise error if isinstance(error, Unusable) else Unusable(path, error) from error
+    return tensors
 
 
 def _plain(value: Any, path: str, tensors: dict[str, torch.Tensor]) -> Any:
@@ -284,7 +359,7 @@ def _plain(value: Any, path: str, tensors: dict[str, torch.Tensor]) -> Any:
         return {"tensor": path}
     if isinstance(value, Mapping):
         versions = getattr(value, "_metadata", None)  # of the classes of a module's parts; loading it asks for them
-        content = [[key, _plain(each, f"{path}/{key}", tensors)] for key, each in value.items()]
+        content = [[key, _plain(each, f"{path}/{key}".lstrip("/"), tensors)] for key, each in value.items()]
         return {"map": content, **({} if versions is None else {"versions": versions})}
     if isinstance(value, list | tuple):
         return [_plain(each, f"{path}/{index}", tensors) for index, each in enumerate(value)]

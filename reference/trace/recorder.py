@@ -43,6 +43,8 @@ def is_following() -> bool:
 class Recorder:
     """Collects one run's trace during the run, and logs one line per step."""
 
+    grows = True  # what was recorded never changes, so a checkpoint adds only what is new
+
     def __init__(self, case: Case, initial: Model, steps: int | None = None) -> None:
         """``initial``: the model before its first step; ``steps``: the number of steps, by default the case's."""
         self.case = case
