@@ -15,7 +15,7 @@ from typing import Any
 from faults.plan.places import shown
 from faults.plan.plan import Plan, PlanError
 from faults.script.results import Results
-from reference.cli.options import BadInput, Parser, seconds
+from reference.cli.options import BadInput, Parser, seconds, whole_number
 from reference.system.files import LONGEST, content_of
 
 # Where the commands are, so that only the one asked for is imported.
@@ -68,6 +68,15 @@ EXPECT: Option = (
         "default": (),
         "help": "if the program fails, by an error of one of these types, named without their modules; this is then "
         "neither wrong nor needless",
+    },
+)
+RESTARTS: Option = (
+    "--restarts",
+    {
+        "type": whole_number,
+        "metavar": "K",
+        "default": 0,
+        "help": "how often to start the world again when a role is lost, from its last checkpoint (default: 0)",
     },
 )
 DEADLINE = _time("--deadline", "seconds until a role that still runs is killed (default: computed from --timeout)")

@@ -15,6 +15,7 @@ from faults.cli.options import (
     LEAKS,
     OF_RESULTS,
     PLAN,
+    RESTARTS,
     plan_of,
 )
 from faults.cli.reports import REPORTS, check_reports, report, stored, write_run
@@ -26,7 +27,7 @@ _ABOUT = (
     "Run a program of your own once, under a plan or healthy, and judge the run.",
 )
 _OPTIONS = (
-    (PLAN, HEALTHY, DIR, DEADLINE, LEAKS, EXPECT, *REPORTS),
+    (PLAN, HEALTHY, DIR, DEADLINE, LEAKS, EXPECT, RESTARTS, *REPORTS),
     (PLAN, HEALTHY, DIR, DEADLINE_OF_COMMAND, BOUND, LEAKS, EXPECT, *OF_RESULTS, *REPORTS),
 )
 

@@ -32,12 +32,14 @@ class TutorialTarget:
     deadline: float | None
     trace: bool
     expected: Sequence[str]
+    restarts: int = 0
 
     @classmethod
     def of(cls, subject: Subject, options: Any) -> TutorialTarget:
         """Make a target from a command's options."""
         given = vars(options)
-        return cls(subject, given.get("deadline"), given.get("leaks") == "trace", given.get("expect_error", ()))
+        trace, expected = given.get("leaks") == "trace", given.get("expect_error", ())
+        return cls(subject, given.get("deadline"), trace, expected, given.get("restarts", 0))
 
     @property
     def name(self) -> str:
@@ -47,20 +49,23 @@ class TutorialTarget:
         check_roles(plan, list(self.subject.roles))
 
     def once(self, plan: Plan, place: Path) -> tuple[Run, Judgement]:
-        how: dict[str, Any] = {"trace": self.trace, "expected": self.expected, "deadline": self.deadline}
-        return run(self.subject, plan, place, **how, recorded=True)
+        return run(self.subject, plan, place, **self._how, deadline=self.deadline, recorded=True)
+
+    @property
+    def _how(self) -> dict[str, Any]:
+        return {"trace": self.trace, "expected": self.expected, "restarts": self.restarts}
 
     def again(self, place: Path) -> tuple[Run, Runner]:
         """Run it without faults. A role that still runs after three times that run's seconds, the bound, and what a
         plan lasts, is killed, unless another deadline is given."""
-        healthy_run = partial(run, self.subject, recorded=True, trace=self.trace)
+        healthy_run = partial(run, self.subject, recorded=True, trace=self.trace, restarts=self.restarts)
         found = healthy(healthy_run, self.name, place / "healthy")
-        due = 3 * found.seconds + bound_of_timeout(self.subject.timeout) + MARGIN
+        due = (3 + self.restarts) * found.seconds + bound_of_timeout(self.subject.timeout) + MARGIN
         return found, partial(self._under, due)
 
     def _under(self, due: float, plan: Plan, place: Path) -> tuple[Run, Judgement]:
         until = due + lasting(plan) if self.deadline is None else self.deadline
-        return run(self.subject, plan, place, deadline=until, trace=self.trace, expected=self.expected)
+        return run(self.subject, plan, place, deadline=until, **self._how)
 
     def turn(self, healthy: Run) -> float:
         return self.subject.timeout

@@ -97,10 +97,10 @@ class Facts:
 
     @cached_property
     def success(self) -> bool:
-        """Whether the program has done its work: the command ended with 0; in a world each role returned."""
+        """Whether the program has done its work: its command ended with 0, or the last life of each role returned."""
         if self.command is not None:
             return self.command.returned
-        return bool(self.lives) and all(life.end.returned for life in self.lives)
+        return bool(self.last) and all(life.end.returned for life in self.last.values())
 
     @cached_property
     def every_role_returned(self) -> bool:
@@ -198,14 +198,19 @@ def _last(events: Sequence[Event], kind: str) -> Event | None:
 
 
 def _of_world(run: Run) -> list[Life]:
+    lost = {end.process: end for end in run.lost}
     found = []
-    for role, end in run.ends.items():
-        events = [event for event in run.timeline.events if event.role == role]
-        raised = _last(events, "raised") if end.kind == "Raised" else None
-        links = links_in(raised) if raised is not None else []
-        process = next((event.process for event in events if event.event == "start"), 0)
-        known = End(end.kind, end.text, end.time, links[0].types if links else end.types, process)
-        found.append(Life(role, 1, process, events, True, known))
+    for role, last in run.ends.items():
+        lives = _lives_of(run.timeline, role) or [[]]
+        for number, events in enumerate(lives, 1):
+            process = _pid(events[0]) if events else 0
+            time = (events[-1].time if events else 0.0) + run.timeline.zero
+            with_world = End(GONE, "was ended with its world, which was started again", time)
+            end = last if number == len(lives) else lost.get(process, with_world)
+            raised = _last(events, "raised") if end.kind == "Raised" else None
+            links = links_in(raised) if raised is not None else []
+            known = End(end.kind, end.text, end.time, links[0].types if links else end.types, process)
+            found.append(Life(role, number, process, events, True, known))
     return found
 
 
@@ -308,9 +313,9 @@ def _unseen(run: Run) -> bool:
 
 def _of_ledgers(facts: Facts) -> Iterator[str]:
     run = facts.run
-    cut = {role for role, life in facts.last.items() if life.end.kind in ("Killed", "Overdue", GONE, RUNNING)}
+    cut = Counter(life.role for life in facts.lives if life.end.kind in ("Killed", "Overdue", GONE, RUNNING))
     for role, lines in run.timeline.torn.items():
-        if lines > (role in cut):  # who is killed may leave half of its last line
+        if lines > cut[role]:  # who is killed may leave half of its last line
             yield f"{role}: torn lines: {lines}"
     wanted = run.recorded or run.has_faults
     played = [role for role in run.ends if wanted and role != COMMAND]

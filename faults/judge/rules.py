@@ -247,7 +247,7 @@ def _by_signal(facts: Facts, failure: Failure) -> str:
     """Say that a signal ended a role of a world which neither the plan nor the launcher sent; empty if none did."""
     if facts.run.is_script or failure.end.kind != "Killed":
         return ""
-    crashes = facts.killed.get(facts.last[failure.role].process, ())
+    crashes = facts.killed.get(failure.end.process, ())
     sent = {str(Killed(each)) for crash in crashes for each in signals_of_end(crash.details.get("how"))}
     return "" if failure.end.text in sent else "the plan sent no such signal"
 

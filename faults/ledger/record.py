@@ -65,6 +65,7 @@ _FORMS = json_objects.by_name(
     (json_objects.many(json_objects.integer), "running"),
     (lambda value: value in (None, "equal", "wrong", "unknown"), "trace"),
     (json_objects.named(json_objects.mapping), "ends"),
+    (json_objects.many(json_objects.mapping), "lost"),
     (json_objects.named(json_objects.text), "waits ledgers"),
     (json_objects.named(json_objects.integer), "statuses"),
     (json_objects.named(json_objects.finite), "gone"),
@@ -108,6 +109,7 @@ class Run:
     """One run.
 
     ``ends``: of the roles of a world; of a script its command's (`COMMAND`), because its ledgers tell the others;
+    ``lost``: of roles of a world that was started again, by whose loss an earlier life of it ended;
     ``timeout``: seconds after which the roles of a world give up a wait; ``bound``: the user's own bound;
     ``trace``: what came of a comparison of results: 'equal', 'wrong', 'unknown', or None; ``difference``: in words;
     ``statuses``: the exit status that a script's process left; ``gone``: those that ended without one, and the moment
@@ -121,6 +123,7 @@ class Run:
     plan: Plan
     timeline: ledger.Timeline
     ends: Mapping[str, End] = field(default_factory=dict)
+    lost: Sequence[End] = ()
     bound: float | None = None
     timeout: float | None = None
     seconds: float = 0.0
@@ -171,6 +174,7 @@ def read(folder: str | os.PathLike[str]) -> Run:
         values = _run(json_object(content_of(place / RUN), "it"))
         own = {name: values.pop(name) for name in OWN}
         ends = {role: _end(end) for role, end in values.pop("ends").items()}
+        values["lost"] = tuple(map(_end, values["lost"]))
         for name in ("statuses", "gone"):
             values[name] = {int(process): value for process, value in values[name].items()}
         return Run(plan=plan, timeline=timeline, ends=ends, gaps=tuple(_gaps(place, own)), **values)
@@ -184,7 +188,7 @@ def _run(values: dict[str, Any]) -> dict[str, Any]:
     """Check the content of ``run.json``. Raises ValueError: `write` does not write such a value."""
     if values.get("schema") != SCHEMA:
         raise ValueError(f"it is of schema {shown(values.get('schema', 1))}: wanted {SCHEMA}")
-    values.setdefault("losses", {})  # a run of an earlier version has none
+    values = {"losses": {}, "lost": [], **values}  # a run of an earlier version has none
     json_objects.check_all(values, _FORMS)
     return values
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -91,6 +92,9 @@ def prepared(plan: Plan, folder: str | os.PathLike[str], *, trace: bool = False)
         return place
 
 
+# The folder of a run's checkpoints, in its own.
+CHECKPOINTS = "checkpoints"
+
 Functions = Mapping[str, Callable[..., object]]
 
 
@@ -112,7 +116,7 @@ class Subject:
 
     ``judge``: compares the outcomes; None if there is no trace. It and the roles can be sent to another process.
     ``timeout``: seconds after which its roles give up a wait. ``isolated``: the argument of `launch`; its roles need no
-    other network.
+    other network. ``checkpoints``: makes that argument of `launch` for a folder.
     """
 
     name: str
@@ -120,6 +124,7 @@ class Subject:
     timeout: float
     judge: Callable[[Mapping[str, Outcome]], Compared | tuple[str, str] | None] = _no_trace
     isolated: bool = False
+    checkpoints: Callable[[Path], Any] | None = None
 
 
 def run(
@@ -131,8 +136,10 @@ def run(
     recorded: bool = False,
     trace: bool = False,
     expected: Sequence[str] = (),
+    restarts: int = 0,
 ) -> tuple[Run, Judgement]:
     """Run a subject once, and leave all files in ``folder``. ``recorded``: write ledgers even for an empty plan.
+    ``restarts``: how often a lost world is started again from its last checkpoint.
 
     ``deadline``: seconds until a role that still runs is killed; by default well beyond the bound. ``trace``: trace
     RRefs and autograd contexts, so that a leak is named with its holder, which needs ledgers. ``expected``: the types
@@ -143,23 +150,29 @@ def run(
     """
     check_roles(plan, list(subject.roles))
     with renewed(plan, folder, trace=trace) as place:  # other runs stay out of the folder until this one is judged
-        _launch_and_record(subject, plan, place, deadline=deadline, recorded=recorded)
+        _launch_and_record(subject, plan, place, deadline=deadline, recorded=recorded, restarts=restarts)
         found = record.read(place)
         return found, judge_run(found, expected=expected)
 
 
-def _launch_and_record(subject: Subject, plan: Plan, place: Path, *, deadline: float | None, recorded: bool) -> None:
+def _launch_and_record(
+    subject: Subject, plan: Plan, place: Path, *, deadline: float | None, recorded: bool, restarts: int
+) -> None:
     """Launch the roles, wait until they end, and write the record."""
     bound = bound_of_timeout(subject.timeout)
     due = 60.0 + 2 * bound + lasting(plan) if deadline is None else deadline
     with at_work(plan, place, list(subject.roles), record=recorded) as arguments, adopting() as left:
         arguments["options"] = {**arguments.get("options", {}), "rpc_timeout": subject.timeout}
+        if restarts and subject.checkpoints is not None:
+            shutil.rmtree(place / CHECKPOINTS, ignore_errors=True)
+            arguments |= {"checkpoints": subject.checkpoints(place / CHECKPOINTS), "restarts": restarts}
         arguments["grace"] = min(bound + lasting(plan), LONGEST)  # a role that ends within the bound has not hung
         begun = time.monotonic()
         with launch(subject.roles, deadline=due, folder=place, isolated=subject.isolated, **arguments) as world:
-            outcomes, times = world.wait(), world.ended
+            outcomes, times, lost = world.wait(), world.ended, world.lost
         seconds, orphans = time.monotonic() - begun, left()
     ends = {role: _end(outcome, times[role]) for role, outcome in outcomes.items()}
+    earlier = [replace(_end(each.outcome, each.ended), process=each.pid) for each in lost]
     found = subject.judge(outcomes)
     trace, difference, losses = Compared(*found) if found else (None, "", {})
     timeline = read(place)
@@ -167,6 +180,7 @@ def _launch_and_record(subject: Subject, plan: Plan, place: Path, *, deadline: f
         place,
         name=subject.name,
         ends=ends,
+        lost=earlier,
         timeout=subject.timeout,
         seconds=seconds,
         trace=trace,

@@ -6,12 +6,14 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from faults.run.runs import Compared, Subject
 from reference import load
 from reference.outcome import Outcome, Returned
 from reference.trace.case import Case
+from reference.trace.checkpoint import Checkpoints
 from reference.trace.trace import Trace, TraceError
 from reference.verify.verify import changes, judge, prove
 
@@ -27,7 +29,13 @@ def of_tutorial(case: Case) -> Subject:
     """
     prove(case)
     name = f"{case.tutorial()} {changes(case)}".strip()
-    return Subject(name, load(case.tutorial()).roles(case), case.timeout, partial(_judged, case), isolated=True)
+    roles = load(case.tutorial()).roles(case)
+    saving = partial(_checkpoints, case)
+    return Subject(name, roles, case.timeout, partial(_judged, case), isolated=True, checkpoints=saving)
+
+
+def _checkpoints(case: Case, folder: Path) -> Checkpoints:
+    return Checkpoints.of_case(folder, case, [*load(case.tutorial()).roles(case)], resume=True)
 
 
 def _judged(case: Case, outcomes: Mapping[str, Outcome]) -> Compared | None:

@@ -37,7 +37,7 @@ def watch(title: str, *, logged: bool = False) -> Iterator[Report]:
             newest = record["step"]
             show(record["step"], record["steps"], record["loss"])
 
-    with _bar(title) if sys.stderr.isatty() else _lines(title) as show:
+    with _bar(title) if sys.stderr.isatty() else _lines(title) as show, _told():
         handler, level = steps.StepHandler(partial(report, "")), steps.logger.level
         if logged:
             steps.logger.addHandler(handler)
@@ -47,6 +47,20 @@ def watch(title: str, *, logged: bool = False) -> Iterator[Report]:
         finally:
             steps.logger.removeHandler(handler)
             steps.logger.setLevel(level)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Print which lives a world has, one line at the end and one at the begin of each."""
+    lives, handler = logging.getLogger("reference.world.world"), logging.StreamHandler()
+    level = lives.level
+    lives.addHandler(handler)
+    lives.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        lives.removeHandler(handler)
+        lives.setLevel(level)
 
 
 @contextmanager

@@ -130,10 +130,8 @@ def checkpoints_of(
         return None
     if checkpoint is not None and restarts:
         raise BadInput("--restarts goes on from checkpoints, wanted --resume instead of --checkpoint")
-    run = {"tutorial": case.tutorial(), **case.deciding()}
-    roles = list(load(case.tutorial()).roles(case))
     how: dict[str, Any] = {"every": every, "resume": resume is not None, "optional": optional_checkpoints}
-    return Checkpoints(Path(folder).resolve(), roles, run, **how)
+    return Checkpoints.of_case(Path(folder).resolve(), case, [*load(case.tutorial()).roles(case)], **how)
 
 
 def _run_here(

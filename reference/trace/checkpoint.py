@@ -35,6 +35,7 @@ from safetensors.torch import save as as_bytes
 from reference.system.files import Unusable, check_room, content_of, whole
 from reference.system.json_objects import integer, many, mapping, read_object, text
 from reference.system.text import one_line, shown
+from reference.trace.case import Case
 
 SCHEMA = 1
 KEPT = 2  # valid steps; of two, one is whole whatever happens to the other
@@ -79,6 +80,11 @@ class Checkpoints:
     optional: bool = False
     life: str = ""
     start: int = 0
+
+    @classmethod
+    def of_case(cls, folder: Path, case: Case, roles: Sequence[str], **how: Any) -> Checkpoints:
+        """Make those of a tutorial's case. ``how``: the other arguments."""
+        return cls(folder, roles, {"tutorial": case.tutorial(), **case.deciding()}, **how)
 
     def __call__(self, role: str) -> None:
         """Prepare this process, which plays ``role``: ``launch(before=)`` and ``run_rank(before=)`` call it.

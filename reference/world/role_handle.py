@@ -47,6 +47,7 @@ class RoleHandle:
         self.news = ""
         self.outcome: Outcome | None = None
         self.ended: float | None = None
+        self.dropped = False  # ended because another role was lost
         self.due: float | None = None
         self.calls: dict[int, tuple[Future[Outcome], float | None]] = {}
         self._stacks = stacks

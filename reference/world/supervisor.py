@@ -172,6 +172,7 @@ class Supervisor(threading.Thread):
         rest = self._open()
         if dead and self._whole:
             for handle in rest:
+                handle.dropped = True
                 handle.kill()
             return
         if dead and all(handle.phase in (Phase.STARTING, Phase.JOINING, Phase.FINISHED) for handle in rest):

@@ -8,7 +8,9 @@ import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -33,6 +35,16 @@ alive: weakref.WeakSet[World] = weakref.WeakSet()
 LOG_TAIL = 1 << 16
 
 
+@dataclass(frozen=True)
+class Lost:
+    """A role by whose loss a life of its world ended. ``ended``: `time.monotonic`, seconds."""
+
+    role: str
+    outcome: Outcome
+    ended: float
+    pid: int
+
+
 class World:
     """The processes of one run. `launch` makes it; leaving its ``with`` block ends every role at once."""
 
@@ -51,8 +63,9 @@ class World:
     ) -> None:
         """``begin`` starts the processes of a life, and returns the step from which it goes on."""
         self.folder = folder
-        # The outcomes of the lives that were lost, and followed by another one.
-        self.lost: list[dict[str, Outcome]] = []
+        # Which life of the world this is, from 1, and the roles by whose loss the earlier ones ended.
+        self.life = 1
+        self.lost: list[Lost] = []
         # Whether the roles have a network of their own.
         self.isolated = isolated
         self._handles = handles
@@ -68,7 +81,7 @@ class World:
 
     def _begin_life(self) -> None:
         self._start = self._begin()
-        self._supervisor = self._watch(whole=len(self.lost) < self._restarts)
+        self._supervisor = self._watch(whole=self.life <= self._restarts)
         try:
             self._supervisor.start()
         except RuntimeError as error:
@@ -106,11 +119,11 @@ class World:
                 handle.send("stop")
         self._wait_for_life()
         while self._is_to_go_on():
-            self.lost.append(self.outcomes)
+            self.life += 1
             new_rendezvous(self.folder)
             self._begin_life()
             where = f"goes on after step {self._start}" if self._start else "begins with the first step"
-            logger.warning("life %d %s", len(self.lost) + 1, where)
+            logger.info("life %d %s", self.life, where)
             self._wait_for_life()
         return self.outcomes
 
@@ -121,16 +134,23 @@ class World:
 
     def _is_to_go_on(self) -> bool:
         """Whether this life was lost, and another one is to begin. Says why it was lost."""
-        lost = [name for name, outcome in self.outcomes.items() if not isinstance(outcome, Returned)]
-        if not lost or len(self.lost) >= self._restarts:
+        lost = [
+            Lost(name, handle.outcome, handle.ended, handle.pid)
+            for name, handle in self._handles.items()
+            if handle.outcome and handle.ended and not isinstance(handle.outcome, Returned) and not handle.dropped
+        ]
+        if not lost or self.life > self._restarts:
             return False
-        first = min(lost, key=self.ended.__getitem__)
-        outcome, seen = self.outcomes[first], self._error
-        self._error = None if isinstance(outcome, Killed) else (first, str(outcome), self._start)
+        first, seen = min(lost, key=attrgetter("ended")), self._error
+        killed, overdue = (isinstance(first.outcome, kind) for kind in (Killed, Overdue))
+        self._error = None if killed else (first.role, str(first.outcome), self._start)
         again = self._error is not None and self._error == seen
-        why = f"life {len(self.lost) + 1} ended: {first} {outcome}{', as before' if again else ''}"
-        logger.warning("%s", one_line(why))
-        return not again and not isinstance(outcome, Overdue)
+        why = f"life {self.life} ended: {first.role} {first.outcome}{', as before' if again else ''}"
+        logger.info("%s", one_line(why))
+        if again or overdue:
+            return False
+        self.lost += lost
+        return True
 
     def call(self, role: str, function: Function, *args: object, deadline: float = 60) -> Any:
         """Run ``function(*args)`` on an idle role and return its value.
