@@ -62,13 +62,14 @@ def run(arguments: Sequence[str]) -> int:
         given = fitted(name, given, world_size())
     case = load(name).Case(**given)
     check_device(case)
+    restarts = saving.pop("restarts")
     checkpoints = checkpoints_of(case, **saving)
     if save is not None:
         check_writable(save)
     prove(case)
     if under_torchrun:
         return _run_rank(case, save, verifies, deadline, checkpoints)
-    return _run_here(case, save, verifies, deadline, checkpoints, saving["restarts"])
+    return _run_here(case, save, verifies, deadline, checkpoints, restarts)
 
 
 def run_parser(name: str) -> Parser:
@@ -120,7 +121,7 @@ def world_size() -> int:
 
 
 def checkpoints_of(
-    case: Case, *, checkpoint: str | None, resume: str | None, every: int, optional_checkpoints: bool, restarts: int
+    case: Case, *, checkpoint: str | None, resume: str | None, every: int, optional_checkpoints: bool
 ) -> Checkpoints | None:
     """Make what the options ask for. Raises BadInput: some have no effect without others."""
     folder = checkpoint or resume
@@ -128,8 +129,6 @@ def checkpoints_of(
         if every != 1 or optional_checkpoints:
             raise BadInput("--every and --optional-checkpoints need --checkpoint or --resume")
         return None
-    if checkpoint is not None and restarts:
-        raise BadInput("--restarts goes on from checkpoints, wanted --resume instead of --checkpoint")
     how: dict[str, Any] = {"every": every, "resume": resume is not None, "optional": optional_checkpoints}
     return Checkpoints.of_case(Path(folder).resolve(), case, [*load(case.tutorial()).roles(case)], **how)
 

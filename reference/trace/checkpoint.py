@@ -97,7 +97,8 @@ class Checkpoints:
     def chosen(self) -> Checkpoints:
         """Choose the step from which a new life goes on: the last valid one. Warns of each that cannot be used.
 
-        One process chooses for all, before they start: the launching one, or the first role, which the others ask.
+        One process chooses for all, before they start: the launching one, or the first role, which the others ask. What
+        this returns chooses the next life, too, which always resumes.
 
         Raises:
             Unusable: the folder cannot be used, or has checkpoints that cannot be used or were not asked for.
@@ -122,8 +123,8 @@ class Checkpoints:
             raise Unusable(self.folder, f"no checkpoint can be used: {'; '.join(reasons)}")
         for reason in reasons:
             logger.warning("a checkpoint is not used: %s", reason)
-        self.tidy()
-        return replace(self, life=secrets.token_hex(4), start=start)
+        replace(self, life="").tidy()
+        return replace(self, life=secrets.token_hex(4), start=start, resume=True)
 
     def steps(self) -> list[int]:
         """Return the steps that were made valid, last to first, by this run or another one."""

@@ -92,15 +92,21 @@ def launch(
 
     def begin() -> int:
         """Start the processes of a life; return the step from which it goes on."""
-        nonlocal due
-        goes_on = None if checkpoints is None else checkpoints.chosen()
-        first = () if goes_on is None else (pickled("checkpoints", goes_on),)
-        for rank, name in enumerate(names):
-            own = config(name=name, rank=rank, function=sent.get(name), options=chosen[name], before=first + prologue)
-            handles[name] = start(own)
-            due = due or time.monotonic() + deadline  # not before, because the process server may have had to start
-            handles[name].due = due
-        return 0 if goes_on is None else goes_on.start
+        nonlocal due, checkpoints
+        first: tuple[bytes, ...] = ()
+        if checkpoints is not None:
+            checkpoints = checkpoints.chosen()
+            first = (pickled("checkpoints", checkpoints),)
+        try:
+            for rank, name in enumerate(names):
+                own = {"name": name, "rank": rank, "function": sent.get(name), "options": chosen[name]}
+                handles[name] = start(config(**own, before=first + prologue))
+                due = due or time.monotonic() + deadline  # not before: the process server may have had to start
+                handles[name].due = due
+        except BaseException:
+            _end(handles)
+            raise
+        return 0 if checkpoints is None else checkpoints.start
 
     try:
         paths = network().paths if isolated else ()
@@ -108,11 +114,16 @@ def launch(
         how = {"keep": folder is not None, "idle": not sent, "isolated": bool(paths)}
         return World(handles, place, begin, restarts, **how, on_progress=on_progress, grace=grace)
     except BaseException:
-        for handle in handles.values():
-            handle.kill()
-            handle.end()
+        _end(handles)
         clean(handles, place, folder is not None)
         raise
+
+
+def _end(handles: Mapping[str, RoleHandle]) -> None:
+    for handle in handles.values():
+        if handle.outcome is None:
+            handle.kill()
+            handle.end()
 
 
 def _pickled_functions(roles: Mapping[str, Function] | Sequence[str]) -> dict[str, bytes]:

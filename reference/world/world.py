@@ -142,8 +142,8 @@ class World:
         if not lost or self.life > self._restarts:
             return False
         first, seen = min(lost, key=attrgetter("ended")), self._error
-        killed, overdue = (isinstance(first.outcome, kind) for kind in (Killed, Overdue))
-        self._error = None if killed else (first.role, str(first.outcome), self._start)
+        overdue = isinstance(first.outcome, Overdue) and not first.outcome.why  # the deadline is that of all lives
+        self._error = None if isinstance(first.outcome, Killed) else (first.role, str(first.outcome), self._start)
         again = self._error is not None and self._error == seen
         why = f"life {self.life} ended: {first.role} {first.outcome}{', as before' if again else ''}"
         logger.info("%s", one_line(why))
