@@ -52,7 +52,8 @@ def run(arguments: Sequence[str]) -> int:
         scaled = fitted(name, given, world_size()) if under_torchrun else given
         given = {**load(name).Case.EXACT, **scaled}  # fields that the user does not set get values that fit
     picture = chosen.get("picture") or f"{name}.png"
-    single = "--verify" if verifies else "--save" if save is not None else ""
+    for_one = {"--verify": verifies, "--save": save} | {f"--{key}": saving[key] for key in ("checkpoint", "resume")}
+    single = next((option for option, value in for_one.items() if value not in (None, False)), "")
     grid = grid_of(name, given, chosen, picture, deadline, single)
     if grid is not None:
         return run_table(name, grid, picture, deadline)
@@ -63,6 +64,8 @@ def run(arguments: Sequence[str]) -> int:
     case = load(name).Case(**given)
     check_device(case)
     restarts = saving.pop("restarts")
+    if restarts and under_torchrun:
+        raise BadInput("--restarts is for worlds on this machine: wanted torchrun's --max-restarts")
     checkpoints = checkpoints_of(case, **saving)
     if save is not None:
         check_writable(save)
@@ -129,6 +132,8 @@ def checkpoints_of(
         if every != 1 or optional_checkpoints:
             raise BadInput("--every and --optional-checkpoints need --checkpoint or --resume")
         return None
+    if not hasattr(case, "dtype"):
+        raise BadInput(f"{case.tutorial()} trains nothing, so it has no checkpoints")
     how: dict[str, Any] = {"every": every, "resume": resume is not None, "optional": optional_checkpoints}
     return Checkpoints.of_case(Path(folder).resolve(), case, [*load(case.tutorial()).roles(case)], **how)
 
