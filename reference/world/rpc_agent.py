@@ -21,6 +21,7 @@ import torch.distributed.rpc as rpc
 
 from reference.outcome import WorldError
 from reference.roles import Roles
+from reference.system import host_names
 
 VARIABLES = ("TP_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
 
@@ -181,7 +182,8 @@ class Meeting:
         listening = socket.create_server(("127.0.0.1", 0), backlog=socket.SOMAXCONN) if rank == 0 else None
         port = listening.getsockname()[1] if listening else _port_at(place)
         host: dict[str, Any] = {"is_master": True, "master_listen_fd": listening.detach()} if listening else {}
-        self._store = dist.TCPStore("127.0.0.1", port, wait_for_workers=False, **host)
+        with host_names.from_file():  # torch asks for the name of what it connects to: a dead server would take 10 s
+            self._store = dist.TCPStore("127.0.0.1", port, wait_for_workers=False, **host)
         if listening:
             place.write_text(str(port))
 

@@ -63,6 +63,7 @@ def test_nobody_outside_reaches_a_role_of_an_isolated_world() -> None:
     with launch(["a", "b", "c"], isolated=True) as world:
         assert world.isolated
         assert world.call("a", name_of, "b") == "b"
+        assert world.log("b") == ""  # no server of names was asked: torch would have said that none answers
         for pid in world.pids.values():
             assert ports_of(pid) == []
             for port in ports_of(pid, seen_by=pid):

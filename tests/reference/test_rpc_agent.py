@@ -103,7 +103,8 @@ def test_the_first_role_holds_the_store_until_all_others_have_left(tmp_path: Pat
         other = threads.submit(Meeting, place, 1, 2)
         with pytest.raises(TimeoutError):
             other.result(0.1)
-        leaving = threads.submit(Meeting(place, 0, 2).leave)
+        first = Meeting(place, 0, 2)
+        leaving = threads.submit(first.leave)
         with pytest.raises(TimeoutError):
             leaving.result(0.1)
         other.result(10).leave()
