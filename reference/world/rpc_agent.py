@@ -183,14 +183,14 @@ class Meeting:
         port = listening.getsockname()[1] if listening else _port_at(place)
         host: dict[str, Any] = {"is_master": True, "master_listen_fd": listening.detach()} if listening else {}
         with host_names.from_file():  # torch asks for the name of what it connects to: a dead server would take 10 s
-            self._store = dist.TCPStore("127.0.0.1", port, wait_for_workers=False, **host)
+            self._store = cast(Any, dist).TCPStore("127.0.0.1", port, wait_for_workers=False, **host)
         if listening:
             place.write_text(str(port))
 
     def init_method(self) -> str:
         """Let ``init_rpc`` find the store, once per process."""
         found = (self._store, self._rank, self._size)
-        dist.register_rendezvous_handler("world", lambda *_, **__: iter([found]))
+        cast(Any, dist).register_rendezvous_handler("world", lambda *_, **__: iter([found]))
         return self._place.as_uri().replace("file", "world", 1)
 
     def leave(self) -> None:
@@ -208,7 +208,7 @@ def _port_at(place: Path) -> int:
         time.sleep(_PAUSE)
 
 
-def _arrive(store: dist.Store, where: str, size: int) -> str:
+def _arrive(store: Any, where: str, size: int) -> str:
     """Count this role. When all have come, the store has the key that is returned."""
     if store.add(where, 1) == size:
         store.set(f"{where} all", "")
@@ -221,7 +221,7 @@ class _Barrier:
     Gloo's group looks every 10 ms at the end of each of its connections.
     """
 
-    def __init__(self, store: dist.Store, _: int, size: int) -> None:
+    def __init__(self, store: Any, _: int, size: int) -> None:
         self._store, self._size, self._times = store, size, 0
 
     def barrier(self) -> _Barrier:
