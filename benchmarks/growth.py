@@ -43,7 +43,7 @@ from reference.cli.main import main as reference
 from reference.trace.trace import Trace
 
 DEADLINE = 600.0
-CRASH = "Crash site=worlds:answer role=w1 nth=1 when=before"
+RAISE = "Raise site=worlds:answer side=request"
 # Faults whose runs do not wait for a time-out, and their cells in the sweep of `rpc_basics`.
 QUICK, CELLS = "Delay,Duplicate,Hold,Raise,Crash,Hold at,Pause at,Crash at", 110
 ELEMENTS = 2**18  # of a trace's tensor: 1 MiB
@@ -83,13 +83,13 @@ def judged(what: str, folder: Path, base: float) -> Figures:
 
 
 def roles(size: int, folder: Path, base: float) -> Figures:
-    """A healthy world; and a run in which all others call a role that a fault ends, so that all fail."""
+    """A healthy world; and a run in which all others call the first role, and a fault lets each call fail."""
     first, *others = worlds.names(size)
     playing: dict[str, Callable[[], object]] = {first: worlds.wait_for_shutdown}
     playing |= dict.fromkeys(others, partial(worlds.ask, first))
-    hurt = partial(run, Subject("roles", playing, 30.0), Plan.parse(CRASH), folder, deadline=DEADLINE)
+    hurt = partial(run, Subject("roles", playing, 30.0), Plan.parse(RAISE), folder, deadline=DEADLINE)
     found = {"launch": (worlds.launched(size, DEADLINE), size * worlds.memory(size, DEADLINE))}
-    return found | {"a run with a crash": timed(base, hurt)} | judged("it", folder, base)
+    return found | {"a run whose calls fail": timed(base, hurt)} | judged("it", folder, base)
 
 
 def parameters(size: int, folder: Path, base: float) -> Figures:
