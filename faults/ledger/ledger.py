@@ -227,6 +227,17 @@ class Timeline:
         """Cache the results of `of`, because a check may ask once for each event."""
         return {}
 
+    def by(self, role: str) -> list[Event]:
+        """Return one role's events, by time."""
+        return self._by_role.get(role, []).copy()
+
+    @cached_property
+    def _by_role(self) -> dict[str, list[Event]]:
+        found: dict[str, list[Event]] = {}
+        for event in self.events:
+            found.setdefault(event.role, []).append(event)
+        return found
+
     def facts(self) -> list[tuple[str, str, tuple[tuple[str, Any], ...]]]:
         """Return what the same plan gives in every run: fired and effective faults by role, without measurements."""
         kept = ("fault", "kind", "site", "caller", "nth", "at")
