@@ -32,6 +32,8 @@ class Announcer:
     def announce(self, event: str, number: int = 0, site: str = "") -> None:
         """Run the actions of this moment, at which the role has arrived."""
         with self._lock:
+            if not self._waiting:  # most moments are of no interest to anybody
+                return
             actions = self._waiting.pop(Moment(event, self.role, number, site), [])
         for action in actions:
             with self._around():

@@ -13,7 +13,6 @@ from faults.ledger.error_links import CALLEE, CONTEXT
 from faults.ledger.ledger import Event
 from faults.ledger.record import COMMAND
 from faults.plan.kinds import Seen
-from faults.plan.places import INTERNAL
 
 # How many links of a chain are shown.
 _SHOWN = 6
@@ -93,8 +92,9 @@ def _traced(facts: Facts, event: Event) -> str:
     calls, last = [_named(event)], event
     while not (fate := _fate(facts, last)):
         said = " ".join(link.text for link in links_in(last))
-        earlier = [each for each in _failed(facts) if each.role == _callee(last) and each.time < last.time]
-        inner = [each for each in earlier if any(link.text and link.text in said for link in links_in(each))]
+        callee = _callee(last)
+        earlier = [each for each in facts.failed if each[0].role == callee and each[0].time < last.time]
+        inner = [each for each, links in earlier if any(link.text and link.text in said for link in links)]
         if not inner:
             return f"{_named(event)}, which meets no fault"
         last = inner[-1]
@@ -106,20 +106,18 @@ def _named(call: Event) -> str:
     return f"call {call.details.get('site')}#{call.details.get('nth')} of {call.role} to {_callee(call)}"
 
 
-def _failed(facts: Facts) -> list[Event]:
-    """Return the program's calls that failed, by time."""
-    ended = facts.run.timeline.of("fail", "info")
-    return [each for each in ended if not str(each.details.get("site")).startswith(INTERNAL)]
-
-
 def _of_chain(facts: Facts, failure: Failure) -> list[Event]:
     """Return the calls by whose error somebody may have failed: those with the same object, else those of its own with
     the same text (C++ makes another object), else anybody's."""
-    identities, texts = ({getattr(link, name) for link in failure.links} - {""} for name in ("identity", "text"))
-    before = [each for each in _failed(facts) if each.time <= failure.time]
-    same = [each for each in before if any(link.identity in identities for link in links_in(each))]
-    alike = [each for each in before if any(link.text in texts for link in links_in(each))]
+    same, alike = _with(facts, failure, "identity"), _with(facts, failure, "text")
     return same or [each for each in alike if each.process == failure.end.process] or alike
+
+
+def _with(facts: Facts, failure: Failure, name: str) -> list[Event]:
+    """Return the calls that failed up to a failure by an error with a link of its identity, or text (``name``)."""
+    values = {getattr(link, name) for link in failure.links} - {""}
+    places = sorted({place for value in values for place in facts.failed_by.get((name, value), ())})
+    return [call for call, _ in map(facts.failed.__getitem__, places) if call.time <= failure.time]
 
 
 def _callee(event: Event) -> str:
@@ -129,9 +127,7 @@ def _callee(event: Event) -> str:
 def _fate(facts: Facts, ended: Event) -> str:
     """Say which faults hit a call, by its beginning, ended its callee, or were on its way; empty if none did."""
     numbers = [number for number, (hit, _) in facts.messages.items() if ended in hit]
-    for event in facts.run.timeline.of("invoke"):
-        if event.made == ended.made:
-            numbers += event.details.get("faults", ())
+    numbers += facts.hits.get(ended.made, ())
     if numbers:
         return f"which {', and '.join(f'fault {each + 1} hit: {facts.run.plan.faults[each]}' for each in numbers)}"
     processes = {life.process for life in facts.lives if life.role == _callee(ended)}

@@ -56,7 +56,7 @@ def drawing(facts: Facts, most: int | None = MOST) -> dict[str, Any]:
         for life in facts.lives
     ]
     for role in [each for each in roles if each not in facts.last]:
-        if times := [event.time for event in facts.run.timeline.events if event.role == role]:  # none if all are torn
+        if times := [event.time for event in facts.run.timeline.by(role)]:  # none if all are torn
             lives.append([number[role], _t(times[0]), _t(times[-1]), ENDS[RUNNING], NO_END])
     if facts.command is not None:
         lanes.append(player(COMMAND))

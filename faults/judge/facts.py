@@ -20,6 +20,7 @@ from faults.ledger.moments_seen import roles_of
 from faults.ledger.record import COMMAND, End, Run
 from faults.plan.crash_ways import signal_of, status_of
 from faults.plan.kinds import KINDS
+from faults.plan.places import INTERNAL
 from reference.outcome import Exited
 
 # Kinds of ends. Besides the outcomes of `reference.outcome` a script's role may end in a way of which nothing tells
@@ -105,6 +106,31 @@ class Facts:
     @cached_property
     def every_role_returned(self) -> bool:
         return self.success and all(life.end.returned for life in self.lives)
+
+    @cached_property
+    def failed(self) -> list[tuple[Event, list[Link]]]:
+        """The program's own calls that failed, by time, each with the chain of its error."""
+        ended = self.run.timeline.of("fail", "info")
+        own = [each for each in ended if not str(each.details.get("site")).startswith(INTERNAL)]
+        return [(each, links_in(each)) for each in own]
+
+    @cached_property
+    def failed_by(self) -> dict[tuple[str, str], list[int]]:
+        """The places in `failed` by 'identity' or 'text' of a link, and that link's."""
+        found: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+        for place, (_, links) in enumerate(self.failed):
+            for key in {(name, getattr(link, name)) for link in links for name in ("identity", "text")}:
+                found[key].append(place)
+        return dict(found)
+
+    @cached_property
+    def hits(self) -> dict[tuple[object, ...], list[int]]:
+        """The faults that hit each call, as its callers say, by `Event.made`."""
+        found: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
+        for event in self.run.timeline.of("invoke"):
+            if event.details.get("faults"):
+                found[event.made] += event.details["faults"]
+        return dict(found)
 
     @property
     def restarted(self) -> bool:
@@ -238,7 +264,7 @@ def _lives_of(timeline: Timeline, role: str) -> list[list[Event]]:
     found: list[list[Event]] = []
     current: dict[int, list[Event]] = {}
     latest = 0
-    for event in (each for each in timeline.events if each.role == role):
+    for event in timeline.by(role):
         if event.event == "start":
             latest = _pid(event)
             current[latest] = []

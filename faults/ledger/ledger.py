@@ -45,6 +45,8 @@ from reference.system.text import OneLine, one_line, shown
 SUFFIX = ".jsonl"
 # The form of ledgers and of ``run.json``. A run of another one is refused.
 SCHEMA = 2
+# Write a line; `json.dumps` would make an encoder for each.
+_line_of = json.JSONEncoder(default=str).encode
 # The longest ledger in bytes.
 LONGEST = 2**30
 
@@ -102,10 +104,9 @@ class Ledger:
 
     def write(self, event: str, **details: Any) -> None:
         """Append one line, unless the ledger is closed. A value that JSON does not know is written as its `str`."""
-        assert not _OWN & details.keys(), details
+        assert _OWN.isdisjoint(details), details
         # The id is read each time, in a tenth of a microsecond, because a forked child writes to its parent's ledger.
-        head = {"event": event, "time": time.monotonic(), "process": os.getpid()}
-        line = json.dumps({**head, **details}, default=str) + "\n"
+        line = _line_of({"event": event, "time": time.monotonic(), "process": os.getpid(), **details}) + "\n"
         with self._lock:
             if self._file is None:
                 return
@@ -141,7 +142,8 @@ class Ledger:
     def _is_open(self) -> bool:
         """Whether the descriptor still refers to this file: a program may close all files, and then open its own."""
         with suppress(OSError):
-            if self._file is not None and os.path.samestat(os.fstat(self._file), self._known):
+            if self._file is not None and os.path.samestat(now := os.fstat(self._file), self._known):
+                self._known = now  # with its present size
                 return True
         self._release.detach()
         return False
@@ -149,7 +151,7 @@ class Ledger:
     def _is_torn(self) -> bool:
         """Whether the last line has no end: a process of this role was killed within it, or the disk was full."""
         assert self._file is not None
-        size = os.fstat(self._file).st_size
+        size = self._known.st_size
         return size > 0 and os.pread(self._file, 1, size - 1) != b"\n"
 
     def close(self) -> None:
@@ -224,6 +226,17 @@ class Timeline:
     def _found(self) -> dict[tuple[str, ...], list[Event]]:
         """Cache the results of `of`, because a check may ask once for each event."""
         return {}
+
+    def by(self, role: str) -> list[Event]:
+        """Return one role's events, by time."""
+        return self._by_role.get(role, []).copy()
+
+    @cached_property
+    def _by_role(self) -> dict[str, list[Event]]:
+        found: dict[str, list[Event]] = {}
+        for event in self.events:
+            found.setdefault(event.role, []).append(event)
+        return found
 
     def facts(self) -> list[tuple[str, str, tuple[tuple[str, Any], ...]]]:
         """Return what the same plan gives in every run: fired and effective faults by role, without measurements."""

@@ -28,7 +28,7 @@ from reference.system import files, network_namespace
 from reference.trace.progress import StepHandler
 from reference.training.rng import seed_for
 from reference.world.link import Link, Phase, die_with_parent, first_frame, loads, parts, raised
-from reference.world.rpc_agent import listen_on_loopback, start_agent
+from reference.world.rpc_agent import Meeting, listen_on_loopback, start_agent
 
 _begun: list[bool] = []
 
@@ -131,12 +131,13 @@ def _isolate(config: RoleConfig) -> Raised | None:
 
 def _play(config: RoleConfig, link: Link) -> Outcome:
     try:
+        with _peers_blamed(link):  # before `before`, which may enter another network
+            meeting = Meeting(config.folder / files.RENDEZVOUS, config.rank, config.world_size)
         for each in config.before:
             _found("before", each)(config.name)
-        rendezvous = f"file://{config.folder / files.RENDEZVOUS}"
         link.enter(Phase.JOINING)
         with _peers_blamed(link):
-            place = (config.name, config.rank, config.world_size, rendezvous)
+            place = (config.name, config.rank, config.world_size, meeting.init_method())
             start_agent(*place, config.backend, config.options, maps=config.maps)
         link.enter(Phase.RUNNING)
         value = None
@@ -148,6 +149,7 @@ def _play(config: RoleConfig, link: Link) -> Outcome:
         link.enter(Phase.FINISHED)
         with _peers_blamed(link):
             rpc.shutdown()  # without a timeout: the launcher ends it when a peer is lost, and at the deadline
+            meeting.leave()
         return Returned()
     except SystemExit as leaving:
         return Exited(_exit_code(leaving))

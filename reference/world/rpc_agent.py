@@ -8,6 +8,7 @@ import ipaddress
 import os
 import socket
 import struct
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager, suppress
@@ -20,6 +21,7 @@ import torch.distributed.rpc as rpc
 
 from reference.outcome import WorldError
 from reference.roles import Roles
+from reference.system import host_names
 
 VARIABLES = ("TP_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
 
@@ -161,6 +163,75 @@ def _group(original: Callable[..., Any], store: Any, rank: int, size: int) -> An
     return gloo(store, rank, size, options)
 
 
+# torch's own limit for a start: 24 days.
+_NO_LIMIT = rpc.constants.DEFAULT_PROCESS_GROUP_TIMEOUT
+
+# Seconds between two looks for the port of the first role, which is forked first: the others rarely have to wait.
+_PAUSE = 0.002
+
+
+class Meeting:
+    """The store by which a world's roles meet: in the first role's process, on loopback, at a port that it writes to
+    ``place``. A role that enters another network afterwards keeps its connection.
+
+    With torch's file store each wait looks every 10 ms; a TCPStore that torch's start makes listens on all interfaces.
+    """
+
+    def __init__(self, place: Path, rank: int, size: int) -> None:
+        self._place, self._rank, self._size = place, rank, size
+        listening = socket.create_server(("127.0.0.1", 0), backlog=socket.SOMAXCONN) if rank == 0 else None
+        port = listening.getsockname()[1] if listening else _port_at(place)
+        host: dict[str, Any] = {"is_master": True, "master_listen_fd": listening.detach()} if listening else {}
+        with host_names.from_file():  # torch asks for the name of what it connects to: a dead server would take 10 s
+            self._store = cast(Any, dist).TCPStore("127.0.0.1", port, wait_for_workers=False, **host)
+        if listening:
+            place.write_text(str(port))
+
+    def init_method(self) -> str:
+        """Let ``init_rpc`` find the store, once per process."""
+        found = (self._store, self._rank, self._size)
+        cast(Any, dist).register_rendezvous_handler("world", lambda *_, **__: iter([found]))
+        return self._place.as_uri().replace("file", "world", 1)
+
+    def leave(self) -> None:
+        """Say that this role needs the store no more. The first role waits until all have said so."""
+        all_left = _arrive(self._store, "left", self._size)
+        if self._rank == 0:
+            self._store.wait([all_left], _NO_LIMIT)
+
+
+def _port_at(place: Path) -> int:
+    while True:
+        with suppress(FileNotFoundError):
+            if port := place.read_text():
+                return int(port)
+        time.sleep(_PAUSE)
+
+
+def _arrive(store: Any, where: str, size: int) -> str:
+    """Count this role. When all have come, the store has the key that is returned."""
+    if store.add(where, 1) == size:
+        store.set(f"{where} all", "")
+    return f"{where} all"
+
+
+class _Barrier:
+    """Stands for the process group of torch's start, of which only the barriers are needed if no role has device maps.
+
+    Gloo's group looks every 10 ms at the end of each of its connections.
+    """
+
+    def __init__(self, store: Any, _: int, size: int) -> None:
+        self._store, self._size, self._times = store, size, 0
+
+    def barrier(self) -> _Barrier:
+        self._times += 1
+        return self
+
+    def wait(self) -> None:
+        self._store.wait([_arrive(self._store, f"barrier {self._times}", self._size)], _NO_LIMIT)
+
+
 @contextmanager
 def ready_for_many(*, maps: bool = True) -> Iterator[None]:
     """Let torch's start take more than 64 roles: with fewer connections, of which no listener turns one away.
@@ -187,7 +258,7 @@ def ready_for_many(*, maps: bool = True) -> Iterator[None]:
         about[-1].barrier().wait()
         return {}, []
 
-    api._init_rpc_states, registry._init_process_group = lengthened, partial(_group, made)
+    api._init_rpc_states, registry._init_process_group = lengthened, partial(_group, made) if maps else _Barrier
     if not maps:
         registry._tensorpipe_exchange_and_check_all_device_maps = met
     try:

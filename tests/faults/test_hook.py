@@ -85,6 +85,7 @@ def test_an_active_plan_replaces_known_names_and_puts_them_back(tmp_path: Path) 
         "api._finalize_shutdown",
         "api._internal_rpc_pickler",
         "api._invoke_remote_python_udf",
+        "api._invoke_rpc",
         "api._invoke_rpc_python_udf",
     }
     hook.deactivate()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import pytest
 
+from faults.judge import facts
 from faults.judge.causes import told
 from faults.judge.facts import Facts
 from faults.ledger import Event
+from faults.ledger.error_links import from_json, to_json
 from faults.ledger.record import COMMAND, Run
 from faults.plan.kinds.messages import LOST
-from tests.judge.by_hand import CRASH, DROP, PAY, crashed, event, raised, script, started, world
+from tests.judge.by_hand import CRASH, DROP, PAY, chain, crashed, event, raised, script, started, world
 
 WHEN = "3.0 s after the start, 7.0 s before the command's end"
 INVOKE = event("a", "invoke", 1.0, **PAY, to="b", faults=[0])
@@ -49,6 +53,21 @@ MET = "met in call shop:pay#1 of a to b, which meets no fault"
 )
 def test_a_chain_is_met_in_the_call_that_failed_by_it(events: list[Event], met: str) -> None:
     assert lines(script(DROP, *events, raised("a", "Lost"))) == [f"a raised Lost: no, {WHEN} ({met})"]
+
+
+@pytest.mark.parametrize("count", [10, 20])
+def test_each_error_is_read_as_often_however_many_roles_fail(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = Mock(wraps=from_json)
+    monkeypatch.setattr(facts, "from_json", read)
+    events = []
+    for number in range(count):
+        role, text = f"w{number}", f"no {number % 3}"
+        events += [
+            event(role, "fail", 2.5, **PAY, to="a", links=to_json(chain("Lost", text)), process=10 + number),
+            raised(role, "Lost", process=10 + number, text=text),
+        ]
+    assert len(lines(world(DROP, *events))) == count
+    assert read.call_count == 6 * count
 
 
 def test_the_callee_may_have_been_ended_by_the_plan() -> None:

@@ -244,8 +244,11 @@ class TestMissing:
 
     @pytest.mark.long
     def test_a_role_that_dies_in_the_last_count_is_named_soon(self) -> None:
-        """No thread stays behind inside torch, which would abort its process if it came back while Python ends."""
+        """With a store in a file, which ends a wait if it is told to, no thread stays behind inside torch, which would
+        abort its process if it came back while Python ends."""
         with idle() as world:
+            world.run(dict.fromkeys("abc", roles.end))
+            starts_again(world, "a", "b", "c")
             ended = world.run({"a": roles.end, "b": roles.end, "c": roles.die_in_the_last_count})
             for role in "ab":
                 assert lost(ended, role).startswith("c is gone: ")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
 from reference.system.isolated_network import network
 from reference.world import launch, rpc_agent
-from reference.world.rpc_agent import VARIABLES, addresses, interface_towards, listen_towards
+from reference.world.rpc_agent import VARIABLES, Meeting, addresses, interface_towards, listen_towards
 from tests.support import roles_isolation, roles_plain
 from tests.support.required import require
 
@@ -76,14 +78,14 @@ def test_a_roles_listener_has_room_for_all_connections_that_the_system_allows() 
 
 
 def test_many_roles_start_with_fewer_connections_than_pairs() -> None:
-    """By default gloo connects each with each, 780, beside RPC's eight of each role."""
+    """By default gloo, which compares roles' devices, connects each with each, 780, beside RPC's eight of each role."""
     require(network().lacking)
     if tuple(map(int, version("torch").split(".")[:2])) < (2, 11):
         pytest.skip("this version of torch connects each with each")
     names = [f"r{number}" for number in range(40)]
     with launch(["a"], isolated=True) as counting:
         before = counting.call("a", roles_isolation.opened)
-        with launch(dict.fromkeys(names, roles_plain.nothing), isolated=True) as world:
+        with launch(dict.fromkeys(names, roles_plain.nothing), isolated=True, options={"devices": []}) as world:
             world.wait()
         assert counting.call("a", roles_isolation.opened) - before < 40 * 39 / 2
 
@@ -92,3 +94,18 @@ def test_roles_with_device_maps_compare_them() -> None:
     with launch(["a", "b"], options={"device_maps": {"nobody": {"cuda:0": "cuda:0"}}}) as world:
         outcomes = world.wait()
     assert "has invalid target node names in its device maps" in " ".join(map(str, outcomes.values()))
+
+
+def test_the_first_role_holds_the_store_until_all_others_have_left(tmp_path: Path) -> None:
+    """The others find it whenever it comes. A role that still needed it would fail."""
+    place = tmp_path / "rendezvous"
+    with ThreadPoolExecutor() as threads:
+        other = threads.submit(Meeting, place, 1, 2)
+        with pytest.raises(TimeoutError):
+            other.result(0.1)
+        first = Meeting(place, 0, 2)
+        leaving = threads.submit(first.leave)
+        with pytest.raises(TimeoutError):
+            leaving.result(0.1)
+        other.result(10).leave()
+        leaving.result(10)

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,10 +100,31 @@ def ends_when_settled(folder: str, to: str) -> list[str]:
 
     with patch.object(api, sender, send):
         activate(folder, "a")
-        rpc.rpc_sync(to, function, args=(1,))
+        rpc.rpc_async(to, function, args=(1,)).wait()
         assert settled.wait(10)
         deactivate()
     return ends
+
+
+def ends_recorded_here(folder: str, to: str) -> list[str]:
+    """Make synchronous calls under a plan. Return the ends that this thread has recorded when each has returned."""
+    activate(folder, "a")
+    callee, own, ends = delivery.CalleeState.open, threading.get_ident(), list[str]()
+    assert callee is not None
+    write = callee.ledger.write
+
+    def noted(event: str, **details: Any) -> None:
+        write(event, **details)
+        if event != "invoke" and threading.get_ident() == own:
+            ends.append(event)
+
+    with patch.object(callee.ledger, "write", noted):
+        rpc.rpc_sync(to, function, args=(1,))
+        with suppress(TypeError):
+            rpc.rpc_sync(to, function, args=("1",))
+        found = ends.copy()
+        deactivate()
+    return found
 
 
 def deactivate() -> None:

@@ -1,10 +1,11 @@
 """Count and record every remote call at its caller, and hand it to `delivery` if a fault of the plan hits it.
 
-Every call of a Python function by `rpc_sync`, `rpc_async`, `remote` or an RRef's proxy uses three names of
-`torch.distributed.rpc.api`: the pickler and the two functions that send. Only this file replaces them. No function of
-the program is replaced, so no reference to one can be stale. A call that no fault hits travels as usual. TorchScript
-functions and torch's own operators do not use these names, so they are not seen. What torch sends by itself is counted
-if the plan names it, or has no faults (`engine_calls`).
+Every call of a Python function by `rpc_sync`, `rpc_async`, `remote` or an RRef's proxy uses names of
+`torch.distributed.rpc.api`: the pickler, the two functions that send, and for the first two `_invoke_rpc`, which knows
+whether its caller waits. Only this file replaces them. No function of the program is replaced, so no reference to one
+can be stale. A call that no fault hits travels as usual. TorchScript functions and torch's own operators are not sent
+by these functions, so they are not seen. What torch sends by itself is counted if the plan names it, or has no faults
+(`engine_calls`).
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from torch.distributed.rpc import api
-from torch.distributed.rpc.internal import PythonUDF
+from torch.distributed.rpc.internal import PythonUDF, RPCExecMode
 
 from faults.inject.announcer import Announcer
 from faults.inject.call import callee_errors, flight
@@ -36,11 +37,13 @@ WRITE_SECONDS = 1.0
 
 _PICKLERS = ("_default_pickler", "_internal_rpc_pickler")
 _SENDERS = ("_invoke_rpc_python_udf", "_invoke_remote_python_udf")
+_INVOKE = "_invoke_rpc"
+_NAMES = (*_PICKLERS, *_SENDERS, _INVOKE)
 
 
 def missing() -> str | None:
     """Say in one line why faults cannot hit calls of this torch; None if they can."""
-    absent = [name for name in (*_PICKLERS, *_SENDERS) if not hasattr(api, name)]
+    absent = [name for name in _NAMES if not hasattr(api, name)]
     return f"this torch has no {', '.join(absent)} in {api.__name__}" if absent else None
 
 
@@ -60,6 +63,12 @@ class _Unpickled:
         return call, ()
 
 
+class _Thread(threading.local):
+    """A thread that calls. ``waits``: the call that it is about to send is an `rpc_sync`."""
+
+    waits = False
+
+
 class Calls:
     """The remote calls of one role, in its process."""
 
@@ -67,6 +76,9 @@ class Calls:
         self.plan, self.role, self.ledger, self.announcer = plan, role, ledger, announcer
         # The calls of each site, and of each site to each role.
         self._counts: Counter[str | tuple[str, str | None]] = Counter()
+        # The sites that the plan names. Most calls are of others.
+        self._named = {str(fault.site) for fault in plan.at("call").values()}
+        self._thread = _Thread()
         self._lock = threading.Lock()
         self._writing = threading.RLock()
         # Calls whose end is not recorded yet, by the identity of their notes.
@@ -77,7 +89,7 @@ class Calls:
         reason = missing()
         if reason is not None:
             raise PlanError(reason)
-        original = {name: getattr(api, name) for name in (*_PICKLERS, *_SENDERS)}  # they are put back in this order
+        original = {name: getattr(api, name) for name in _NAMES}  # they are put back in this order
         self._original, self._pickler = original, original[_PICKLERS[0]]
         for number, fault in self.plan.at("call").items():
             if concerns(fault, self.role):
@@ -89,6 +101,7 @@ class Calls:
             setattr(api, name, partial(self._send, original[name], "remote" if "remote" in name else "rpc"))
         for name in _PICKLERS:
             setattr(api, name, _Unpickled())
+        setattr(api, _INVOKE, partial(self._invoke, original[_INVOKE]))
         undo = ExitStack()
         undo.callback(_restore, original)
         undo.callback(callee_errors.install())
@@ -97,10 +110,19 @@ class Calls:
                 undo.callback(room(self).install())
         return undo.close
 
+    def _invoke(self, invoke: Callable[..., Any], to: Any, function: Any, mode: RPCExecMode, *others: Any) -> Any:
+        """Note for `_send` whether the thread will do nothing but wait for this call."""
+        self._thread.waits = mode is RPCExecMode.SYNC
+        try:
+            return invoke(to, function, mode, *others)
+        finally:
+            self._thread.waits = False  # `_send` does not send TorchScript's calls and those of operators
+
     def _send(
         self, send: Callable[..., Any], via: str, to: Any, call: Any, tensors: Any, timeout: float, later: bool
     ) -> Any:
-        """Count, record and send one call, in the thread that makes it."""
+        """Count, record and send one call, in the thread that makes it. Wait for an `rpc_sync`, to record its end."""
+        waits, self._thread.waits = self._thread.waits, False  # pickling may make other calls
         if not isinstance(call, PythonUDF):  # the user's own pickler has pickled it already
             return send(to, call, tensors, timeout, later)
         with self.ledger.own_errors():
@@ -124,7 +146,13 @@ class Calls:
             raise
         future = result._get_future() if hasattr(result, "_get_future") else result
         self._pending[id(note)] = _Pending(note, start, future, in_flight)
-        future.add_done_callback(partial(self._ended, id(note)))
+        try:
+            if waits:
+                # torch's thread, where callbacks of a pending future run, would contend for the GIL with this one.
+                with suppress(Exception):  # `rpc_sync` raises it
+                    future.wait()
+        finally:
+            future.add_done_callback(partial(self._ended, id(note)))
         return result
 
     def _send_in_flight(
@@ -144,6 +172,8 @@ class Calls:
         numbers, numbers_to = self._count(sites, to)
         for site in sites:
             self.announcer.announce("call", numbers[site], site)
+        if self._named.isdisjoint(sites):
+            return numbers, None
         found = {s: hits(self.plan, self.role, s, numbers[s], to, numbers_to[s]) for s in sites}
         faults = {number: fault for each in found.values() for number, fault in each.items()}
         if not faults:
