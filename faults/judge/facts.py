@@ -323,6 +323,8 @@ def _of_ledgers(facts: Facts) -> Iterator[str]:
     for role in dict.fromkeys([*played, *peers]):
         if role not in run.timeline.roles:
             yield f"{role}: no ledger"
+    known = {life.process for life in facts.lives}
+    yield from (f"process {end.process}, which {end.text}: no ledger" for end in run.lost if end.process not in known)
     if not run.is_script and wanted:
         for life in facts.lives:
             if life.end.returned and life.of("start") is not None and life.of("shutdown") is None:
