@@ -45,10 +45,6 @@ def killed_after(folder: Path, *at: int) -> int | None:
     return kill_oneself()  # type: ignore[func-returns-value]
 
 
-def always_killed() -> None:
-    kill_oneself()
-
-
 def unlucky_after(folder: Path, step: int) -> None:
     """Raise the same error in each life, after one step."""
     steps(step)
@@ -63,12 +59,6 @@ def unlucky_each_time(folder: Path) -> None:
     save(step, value=value)
     saved(folder, step)
     raise Unlucky("as ever")
-
-
-def unlucky_once(folder: Path, step: int) -> int:
-    if not (folder / f"{step:08d}.json").exists():
-        unlucky_after(folder, step)
-    return steps()
 
 
 def waits(folder: Path) -> None:
