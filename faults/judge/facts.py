@@ -227,7 +227,7 @@ def _of_world(run: Run) -> list[Life]:
     lost = {end.process: end for end in run.lost}
     found = []
     for role, last in run.ends.items():
-        lives = _lives_of(run.timeline, role) or [[]]
+        lives = _lives_of(run.timeline, role) or [[each for each in run.timeline.events if each.role == role]]
         for number, events in enumerate(lives, 1):
             process = _pid(events[0]) if events else 0
             time = (events[-1].time if events else 0.0) + run.timeline.zero
@@ -349,6 +349,8 @@ def _of_ledgers(facts: Facts) -> Iterator[str]:
     for role in dict.fromkeys([*played, *peers]):
         if role not in run.timeline.roles:
             yield f"{role}: no ledger"
+    known = {life.process for life in facts.lives}
+    yield from (f"process {end.process}, which {end.text}: no ledger" for end in run.lost if end.process not in known)
     if not run.is_script and wanted:
         for life in facts.lives:
             if life.end.returned and life.of("start") is not None and life.of("shutdown") is None:

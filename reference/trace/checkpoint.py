@@ -34,7 +34,7 @@ from safetensors.torch import save as as_bytes
 
 from reference.system.files import Unusable, check_room, content_of, whole
 from reference.system.json_objects import integer, many, mapping, read_object, text
-from reference.system.text import one_line, shown
+from reference.system.text import shown
 from reference.trace.case import Case
 
 SCHEMA = 1
@@ -147,9 +147,10 @@ class Checkpoints:
         path = self.folder / f"{step:08d}.json"
         found = read_object(path, {"schema": integer, "life": text, "roles": many(text), "run": mapping})
         wanted = {"schema": SCHEMA, "roles": list(self.roles), **self.run}
-        for name, got in {"schema": found["schema"], "roles": found["roles"], **found["run"]}.items():
-            if got != wanted.get(name):
-                raise Unusable(path, f"{name} is {shown(got)}, wanted {shown(wanted.get(name))}")
+        own = {"schema": found["schema"], "roles": found["roles"], **found["run"]}
+        for name in wanted | own:
+            if own.get(name) != wanted.get(name):
+                raise Unusable(path, f"{name} is {shown(own.get(name))}, wanted {shown(wanted.get(name))}")
         return str(found["life"])
 
     def part(self, step: int, life: str, role: str) -> Path:
@@ -175,17 +176,22 @@ class Checkpoints:
     def tidy(self) -> None:
         """Remove what the last valid steps and this life do not need. What another run made valid stays."""
         needed: dict[int, str] = {}
+        strange: set[int] = set()
         for step in self.steps():
             try:
                 life = self.life_of(step)
             except Unusable:
+                strange.add(step)
                 continue
             if len(needed) < KEPT:
                 needed[step] = life
             else:
                 (self.folder / f"{step:08d}.json").unlink(missing_ok=True)  # before its parts
         oldest = min(needed) if len(needed) == KEPT else 0
-        for path in self.folder.iterdir():
+        paths = list(self.folder.iterdir())
+        parts = [found for path in paths if (found := _PART.fullmatch(path.name)) and found["step"]]
+        lives = {*needed.values(), *(found["life"] for found in parts if int(found["step"]) in strange)}
+        for path in paths:
             if _SCRATCH.fullmatch(path.name):
                 unneeded = not self.life
             elif (found := _PART.fullmatch(path.name)) is None:
@@ -193,9 +199,9 @@ class Checkpoints:
             elif found["life"] == self.life:
                 unneeded = found["step"] is not None and int(found["step"]) < oldest
             elif found["step"] is None:
-                unneeded = found["life"] not in needed.values()
+                unneeded = found["life"] not in lives
             else:
-                unneeded = needed.get(int(found["step"])) != found["life"]
+                unneeded = int(found["step"]) not in strange and needed.get(int(found["step"])) != found["life"]
             if unneeded:
                 path.unlink(missing_ok=True)
 
@@ -287,9 +293,10 @@ def save(step: int, **owners: Owner) -> None:
     try:
         _own.save(step, owners)
     except OSError as error:
+        named = error if isinstance(error, Unusable) else Unusable(error.filename or _own.shared.folder, error)
         if not _own.shared.optional:
-            raise
-        logger.warning("no checkpoint of step %d: %s", step, one_line(str(error)))
+            raise named from error.__cause__
+        logger.warning("no checkpoint of step %d: %s", step, named)
 
 
 # --- The files of one role -------------------------------------------------------------------------------------------
@@ -330,7 +337,7 @@ def _append(path: Path, length: int, tensors: Mapping[str, torch.Tensor]) -> int
     """Write tensors after the first ``length`` bytes, as safetensors with its length and SHA-256; return the end."""
     if not tensors:
         return length
-    content = as_bytes({name: tensor.contiguous() for name, tensor in tensors.items()})
+    content = as_bytes({name: _copy(tensor) for name, tensor in tensors.items()})  # views of one have no place there
     handle = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o666)
     with os.fdopen(handle, "wb") as file:
         file.truncate(length)  # what an attempt that failed has left
@@ -359,10 +366,16 @@ def _grown(path: Path, length: int) -> dict[str, torch.Tensor]:
     return tensors
 
 
+def _copy(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+
+
 def _plain(value: Any, path: str, tensors: dict[str, torch.Tensor]) -> Any:
     """Turn a state into JSON values, with its tensors in ``tensors`` by their path."""
     if isinstance(value, torch.Tensor):
-        tensors[path] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
+        while path in tensors:  # {"a/b": …, "a": {"b": …}}
+            path += "'"
+        tensors[path] = _copy(value)
         return {"tensor": path}
     if isinstance(value, Mapping):
         versions = getattr(value, "_metadata", None)  # of the classes of a module's parts; loading it asks for them

@@ -1,0 +1,183 @@
+"""Worlds that are started again: whoever is killed, the trace has the bits of a run that nobody hurt."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults.judge.facts import Facts
+from faults.plan import Plan
+from faults.run.runs import run
+from faults.run.tutorial import of_tutorial
+from reference import TUTORIALS, load
+from reference.outcome import Killed, Outcome, Overdue, Raised, Returned
+from reference.trace.checkpoint import Checkpoints
+from reference.verify import quick
+from reference.world import World, WorldError, launch
+from tests.matrix.places import PLACES
+from tests.support import roles_recovery as plays
+from tests.support.roles_plain import kill_oneself
+from tests.tiers.share import one_of
+
+pytestmark = pytest.mark.usefixtures("forkserver")
+
+TRAINING = [name for name in TUTORIALS if name not in ("rpc_basics", "rref_dataflow")]
+# What has a state of its own, besides the quick cases.
+OTHERS: list[tuple[str, Mapping[str, Any]]] = [
+    ("parameter_server", {"staleness": 0}),
+    ("batch_parameter_server", {"accumulation": "arrival", "trainers": 3}),
+]
+
+
+@pytest.fixture(autouse=True)
+def _lives(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "reference.world.world")
+
+
+def texts(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == "reference.world.world"]
+
+
+def kills() -> Iterator[Any]:
+    """Each role of each tutorial, at a step and around a call that it answers."""
+    for name, fields in [*((name, {}) for name in TRAINING), *OTHERS]:
+        place, case = PLACES[name], quick(name, steps=4, **fields)
+        more = "-".join(map(str, fields.values()))
+        for role in reversed(roles := [*load(name).roles(case)]):
+            marks = [one_of("kills")] if role == roles[-1] else [pytest.mark.long]
+            plan = f"Crash role={role} at=step:3@{place.step}"
+            yield pytest.param(case, plan, id=f"{name}-{more or role}", marks=marks)
+            if more:
+                break
+        for when in ("before", "after"):
+            plan = f"Crash site={place.site} role={place.caller} nth={place.nth} when={when}"
+            yield pytest.param(case, plan, id=f"{name}-{more}{when}", marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize(("case", "plan"), [*kills()])
+def test_a_run_whose_role_is_killed_has_the_bits_of_a_run_that_nobody_hurt(
+    case: Any, plan: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    found, judgement = run(of_tutorial(case), Plan.parse(plan), tmp_path, restarts=2)
+    assert judgement.verdict == "recovered", str(judgement)
+    assert found.difference.startswith("bits equal in "), found.difference
+    first, second = texts(caplog)
+    assert first.endswith(" was killed by SIGKILL")
+    assert "step:" not in plan or second in ("life 2 goes on after step 2", "life 2 goes on after step 1")
+    assert [life.number for life in Facts(found).lives] == [1, 2] * len(found.ends)
+
+
+# Worlds
+
+
+def world_of(play: Callable[[], object], folder: Path, restarts: int = 3, **how: Any) -> World:
+    """``a`` saves its steps, and ``b`` plays."""
+    checkpoints = Checkpoints(folder / "steps", ["a", "b"], resume=True)
+    return launch({"a": plays.steps, "b": play}, checkpoints=checkpoints, restarts=restarts, **how)
+
+
+def ended(play: Callable[[], object], folder: Path, **how: Any) -> tuple[dict[str, Outcome], int, list[str]]:
+    """The outcomes, the last life, and the roles by whose loss the earlier ones ended."""
+    with world_of(play, folder, **how) as world:
+        assert (world.life, world.lost) == (1, [])
+        outcomes = world.wait()
+        return outcomes, world.life, [f"{each.role} {each.outcome}" for each in world.lost]
+
+
+def test_each_life_goes_on_from_the_last_valid_step(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    play = partial(plays.killed_after, tmp_path / "steps", 1, 2)
+    outcomes, life, lost = ended(play, tmp_path)
+    assert (outcomes["b"], life, lost) == (Returned(2), 3, ["b was killed by SIGKILL"] * 2)
+    assert texts(caplog) == [
+        "life 1 ended: b was killed by SIGKILL",
+        "life 2 goes on after step 1",
+        "life 2 ended: b was killed by SIGKILL",
+        "life 3 goes on after step 2",
+    ]
+
+
+def test_who_fails_twice_by_one_error_from_one_step_is_not_started_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    outcomes, life, lost = ended(partial(plays.unlucky_after, tmp_path / "steps", 1), tmp_path, restarts=9)
+    assert isinstance(outcomes["b"], Raised)
+    assert (life, lost) == (3, ["b raised tests.support.roles_plain.Unlucky: as ever"] * 2)
+    assert texts(caplog)[-1] == "life 3 ended: b raised tests.support.roles_plain.Unlucky: as ever, as before"
+
+
+def test_who_fails_by_one_error_from_another_step_is_started_again(tmp_path: Path) -> None:
+    _, life, lost = ended(partial(plays.unlucky_each_time, tmp_path / "steps"), tmp_path, restarts=2)
+    assert (life, len(lost)) == (3, 2)
+
+
+def test_who_is_always_killed_is_started_again_so_often(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    outcomes, life, lost = ended(kill_oneself, tmp_path, restarts=2)
+    assert (outcomes["b"], life, len(lost)) == (Killed(signal.SIGKILL), 3, 2)
+    assert "life 3 begins with the first step" in texts(caplog)
+
+
+def test_without_restarts_a_world_ends_as_ever(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    outcomes, life, lost = ended(kill_oneself, tmp_path, restarts=0)
+    assert (outcomes["b"], life, lost, texts(caplog)) == (Killed(signal.SIGKILL), 1, [], [])
+    assert isinstance(outcomes["a"], Raised)
+    assert outcomes["a"].message == "b was killed by SIGKILL"
+
+
+def test_restarts_of_idle_roles_are_refused() -> None:
+    why = r"^a world whose roles wait for calls cannot be started again, wanted restarts=0$"
+    with pytest.raises(WorldError, match=why):
+        launch(["a", "b"], restarts=1)
+
+
+def test_a_deadline_is_that_of_all_lives(tmp_path: Path) -> None:
+    with world_of(partial(plays.waits, tmp_path), tmp_path, deadline=3) as world:
+        begun = time.monotonic()
+        outcomes = world.wait()
+        assert (type(outcomes["b"]), world.life) == (Overdue, 2)
+        assert world.ended["b"] - begun < 4.5  # it is 5 s if life 2, after 2 s, has 3 s of its own
+
+
+def test_a_role_that_hangs_is_overdue_at_the_deadline_and_not_started_again(tmp_path: Path) -> None:
+    outcomes, life, lost = ended(plays.stops, tmp_path, deadline=2)
+    assert (type(outcomes["b"]), life, lost) == (Overdue, 1, [])
+
+
+def test_no_process_of_an_earlier_life_is_left(tmp_path: Path) -> None:
+    outcomes, life, _ = ended(partial(plays.leaves_processes, tmp_path, lives=3), tmp_path)
+    assert (outcomes["b"], life) == (Returned([]), 3)
+
+
+# The judge
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [
+        ("seed=0", "b was killed by SIGKILL: no fault was planned"),
+        ("Pause role=a at=up@a seconds=0.01", "b was killed by SIGKILL: the plan sent no such signal"),
+    ],
+    ids=["healthy", "after a fault"],
+)
+def test_a_signal_that_nobody_sent_is_not_passed_although_the_next_life_is_right(
+    plan: str, said: str, tmp_path: Path
+) -> None:
+    subject = plays.subject(partial(plays.killed_after, tmp_path / "checkpoints", 1))
+    found, judgement = run(subject, Plan.parse(plan), tmp_path, recorded=True, restarts=1)
+    assert (found.trace, len(found.lost)) == ("equal", 1)
+    assert judgement.verdict == "wrong", str(judgement)
+    assert said in str(judgement)
+
+
+def test_a_life_of_which_no_ledger_tells_is_not_passed(tmp_path: Path) -> None:
+    """Nothing was recorded, or the role ended before its RPC started."""
+    subject = plays.subject(partial(plays.killed_after, tmp_path / "checkpoints", 1))
+    found, judgement = run(subject, Plan(), tmp_path, restarts=1)
+    assert judgement.verdict == "unknown", str(judgement)
+    assert f"process {found.lost[0].process}, which was killed by SIGKILL: no ledger" in str(judgement)
