@@ -70,7 +70,7 @@ def test_a_run_whose_role_is_killed_has_the_bits_of_a_run_that_nobody_hurt(
     assert found.difference.startswith("bits equal in "), found.difference
     first, second = texts(caplog)
     assert first.endswith(" was killed by SIGKILL")
-    assert "step:" not in plan or second in ("life 2 goes on after step 2", "life 2 goes on after step 1")
+    assert "step:" not in plan or second.startswith("life 2 goes on after step ")
     assert [life.number for life in Facts(found).lives] == [1, 2] * len(found.ends)
 
 
