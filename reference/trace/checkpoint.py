@@ -19,8 +19,9 @@ import logging
 import os
 import re
 import secrets
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -29,7 +30,7 @@ from typing import Any, Protocol
 import torch
 import torch.distributed.rpc as rpc
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load, save_file
+from safetensors.torch import load
 from safetensors.torch import save as as_bytes
 
 from reference.system.files import Unusable, check_room, content_of, whole
@@ -39,6 +40,20 @@ from reference.trace.case import Case
 
 SCHEMA = 1
 KEPT = 2  # valid steps; of two, one is whole whatever happens to the other
+
+# safetensors' names of dtypes.
+_DTYPES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
 
 _PART = re.compile(r"(?:(?P<step>[0-9]{8,})\.)?(?P<life>[0-9a-f]{8})\.[^.]+\.(?:safetensors|sha256|grown)")
 _SCRATCH = re.compile(r"\.[0-9a-f]{16}\.(?:safetensors|sha256|json)")  # the names of `whole`
@@ -300,14 +315,38 @@ def _write(part: Path, state: Mapping[str, Any], grown: int) -> None:
     header = {"state": json.dumps(_plain(state, "", tensors)), "grown": str(grown)}
     with whole(part) as scratch:
         try:
-            save_file(tensors, scratch, metadata=header)
-        except SafetensorError as error:  # safetensors raises it for an error of the system
+            digest = _write_tensors(scratch, tensors, header)
+        except OSError as error:
             raise Unusable(part, error) from error
-        _sync(scratch)
-        digest = _digest(scratch)
     with whole(part.with_suffix(".sha256")) as scratch:
         scratch.write_text(f"{digest}  {part.name}\n")
         _sync(scratch)
+
+
+def _write_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> str:
+    """Write a file of safetensors, and return its SHA-256.
+
+    Another thread computes it meanwhile, because it takes as long as the writing; safetensors has no place for that.
+    """
+    header: dict[str, Any] = {"__metadata__": metadata}
+    aligned = sorted(tensors.items(), key=lambda each: -each[1].element_size())
+    place = 0
+    for name, tensor in aligned:
+        end = place + tensor.nbytes
+        header[name] = {"dtype": _DTYPES[tensor.dtype], "shape": tensor.shape, "data_offsets": (place, end)}
+        place = end
+    content = json.dumps(header).encode()
+    content += b" " * (-len(content) % 8)
+    pieces: list[Any] = [len(content).to_bytes(8, "little"), content]
+    pieces += [tensor.reshape(-1).view(torch.uint8).numpy() for _, tensor in aligned]
+    digest = hashlib.sha256()
+    with ThreadPoolExecutor(1) as pool, path.open("wb") as file:
+        hashed = pool.submit(lambda: deque(map(digest.update, pieces), maxlen=0))
+        file.writelines(pieces)
+        file.flush()
+        os.fsync(file.fileno())
+        hashed.result()
+    return digest.hexdigest()
 
 
 def _read(part: Path, grown: Path) -> dict[str, Any]:
@@ -361,7 +400,9 @@ def _grown(path: Path, length: int) -> dict[str, torch.Tensor]:
 def _plain(value: Any, path: str, tensors: dict[str, torch.Tensor]) -> Any:
     """Turn a state into JSON values, with its tensors in ``tensors`` by their path."""
     if isinstance(value, torch.Tensor):
-        tensors[path] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
+        if value.dtype not in _DTYPES:
+            raise TypeError(f"{path} is of {value.dtype}, wanted one of {', '.join(map(str, _DTYPES))}")
+        tensors[path] = value.detach().cpu().contiguous()
         return {"tensor": path}
     if isinstance(value, Mapping):
         versions = getattr(value, "_metadata", None)  # of the classes of a module's parts; loading it asks for them
