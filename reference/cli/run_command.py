@@ -32,6 +32,9 @@ from reference.verify.verify import culprits, exit_status, judged, prove, trace_
 from reference.world.launcher import launch
 from reference.world.torchrun import number_in, run_rank
 
+# The options of checkpoints and restarts, with their defaults.
+_UNSAVED = {"checkpoint": None, "resume": None, "every": 1, "optional_checkpoints": False, "restarts": 0}
+
 
 def run(arguments: Sequence[str]) -> int:
     """Train one tutorial; under torchrun, play the role of this rank."""
@@ -44,7 +47,7 @@ def run(arguments: Sequence[str]) -> int:
     name = known(arguments[0])
     options = vars(run_parser(name).parse_args(arguments[1:]))
     save, deadline, verifies = (options.pop(key) for key in ("save", "deadline", "verify"))
-    saving = {key: options.pop(key) for key in ("checkpoint", "resume", "every", "optional_checkpoints", "restarts")}
+    saving = {key: options.pop(key) for key in _UNSAVED}
     chosen = {key: options.pop(key) for key in (option.replace("-", "_") for option in OPTIONS.get(name, ()))}
     given = {key: value for key, value in options.items() if value is not None}
     under_torchrun = "RANK" in os.environ and "WORLD_SIZE" in os.environ
@@ -52,8 +55,7 @@ def run(arguments: Sequence[str]) -> int:
         scaled = fitted(name, given, world_size()) if under_torchrun else given
         given = {**load(name).Case.EXACT, **scaled}  # fields that the user does not set get values that fit
     picture = chosen.get("picture") or f"{name}.png"
-    for_one = {"--verify": verifies, "--save": save} | {f"--{key}": saving[key] for key in ("checkpoint", "resume")}
-    single = next((option for option, value in for_one.items() if value not in (None, False)), "")
+    single = "--verify" if verifies else "--save" if save is not None else _of_lives(saving)
     grid = grid_of(name, given, chosen, picture, deadline, single)
     if grid is not None:
         return run_table(name, grid, picture, deadline)
@@ -61,11 +63,11 @@ def run(arguments: Sequence[str]) -> int:
         given.setdefault("record", "ends")  # nobody will see what the steps in between record
     if under_torchrun:
         given = fitted(name, given, world_size())
+        if saving["restarts"]:
+            raise BadInput("--restarts has no effect under torchrun, wanted its own --max-restarts")
     case = load(name).Case(**given)
     check_device(case)
     restarts = saving.pop("restarts")
-    if restarts and under_torchrun:
-        raise BadInput("--restarts is for worlds on this machine: wanted torchrun's --max-restarts")
     checkpoints = checkpoints_of(case, **saving)
     if save is not None:
         check_writable(save)
@@ -123,11 +125,18 @@ def world_size() -> int:
     return size
 
 
+def _of_lives(saving: Mapping[str, Any]) -> str:
+    """Name an option that the user gave for checkpoints or restarts; empty if there is none."""
+    return next((f"--{name.replace('_', '-')}" for name, value in saving.items() if value != _UNSAVED[name]), "")
+
+
 def checkpoints_of(
     case: Case, *, checkpoint: str | None, resume: str | None, every: int, optional_checkpoints: bool
 ) -> Checkpoints | None:
     """Make what the options ask for. Raises BadInput: some have no effect without others."""
-    folder = checkpoint or resume
+    folder = resume if checkpoint is None else checkpoint
+    if folder == "":
+        raise BadInput("checkpoints need a folder, got an empty name")
     if folder is None:
         if every != 1 or optional_checkpoints:
             raise BadInput("--every and --optional-checkpoints need --checkpoint or --resume")

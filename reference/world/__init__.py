@@ -7,6 +7,6 @@ from reference.outcome import WorldError
 from reference.world.bounded_shutdown import shutdown
 from reference.world.launcher import launch
 from reference.world.torchrun import run_rank
-from reference.world.world import World
+from reference.world.world import Lost, World
 
-__all__ = ["World", "WorldError", "launch", "run_rank", "shutdown"]
+__all__ = ["Lost", "World", "WorldError", "launch", "run_rank", "shutdown"]

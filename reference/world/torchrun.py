@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+from torch.distributed.distributed_c10d import PrefixStore, Store
+from torch.distributed.rendezvous import register_rendezvous_handler, rendezvous
 
 from reference.outcome import WorldError
 from reference.system.text import shown
@@ -13,6 +16,9 @@ from reference.world.role import prepare_process
 from reference.world.rpc_agent import chosen_options, listen_on_loopback, listen_towards, start_agent
 from reference.world.start import check
 from reference.world.world import Function
+
+# Where the ranks of one start meet; torch's own `env` is where those of all starts do.
+_SCHEME = "reference-torchrun"
 
 
 def run_rank(
@@ -50,11 +56,26 @@ def run_rank(
     prepare_process(name, threads)
     if before is not None:
         before(name)
-    start_agent(name, rank, size, "env://", backend, chosen_options(roles, name, backend, options))
+    start_agent(name, rank, size, f"{_SCHEME}://", backend, chosen_options(roles, name, backend, options))
     with losses_named():
         value = roles[name]()
     shutdown(timeout=deadline)
     return name, value
+
+
+def _meeting(url: str, **how: Any) -> Iterator[tuple[Store, int, int]]:
+    """Give each start of all ranks of one machine names of its own in torchrun's store, which outlives them.
+
+    Otherwise ranks that torchrun has started again may find there the addresses of those that are gone, and wait for
+    them forever. On several machines each torchrun counts its own starts, so their numbers may differ.
+    """
+    alone = os.environ.get("LOCAL_WORLD_SIZE") == os.environ["WORLD_SIZE"]
+    start = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") if alone else "0"
+    for store, rank, size in rendezvous(url.replace(_SCHEME, "env", 1), **how):
+        yield PrefixStore(f"start_{start}", store), rank, size
+
+
+register_rendezvous_handler(_SCHEME, _meeting)
 
 
 def _rank_and_size() -> tuple[int, int]:

@@ -46,7 +46,10 @@ class Lost:
 
 
 class World:
-    """The processes of one run. `launch` makes it; leaving its ``with`` block ends every role at once."""
+    """The processes of one run. `launch` makes it; leaving its ``with`` block ends every role at once.
+
+    ``life`` says which life of the world this is, from 1, and ``lost`` by whose loss the earlier ones ended.
+    """
 
     def __init__(
         self,
@@ -63,7 +66,6 @@ class World:
     ) -> None:
         """``begin`` starts the processes of a life, and returns the step from which it goes on."""
         self.folder = folder
-        # Which life of the world this is, from 1, and the roles by whose loss the earlier ones ended.
         self.life = 1
         self.lost: list[Lost] = []
         # Whether the roles have a network of their own.

@@ -99,7 +99,7 @@ def test_a_command_line_is_accepted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(folder)
-    for name in ("my.py", "shop.py", "greet.py", "expected.toml"):
+    for name in ("my.py", "shop.py", "greet.py", "train.py", "expected.toml"):
         (folder / name).touch()
     (folder / "plan.txt").write_text("Drop site=__main__:pay role=till nth=1 side=reply")
     for place in ("run_command.launch", "verify_command.verify", "table_command.warm_up", "run_command.run_rank"):
@@ -244,6 +244,15 @@ def test_the_example_of_what_fired(folder: Path) -> None:
     first, then = commands.replace("\\\n", "").splitlines()
     command_says(folder, first, "verdict: unchecked\n", 0)
     command_says(folder, then, plan, 0)
+
+
+@pytest.mark.long
+def test_the_program_of_recovery(folder: Path) -> None:
+    """It prints the same although a role was killed. Of its two sites the second is enough."""
+    program, command, said = blocks("docs/recovery.md", after="\n## A program of your own\n")
+    assert len(program.splitlines()) <= 40
+    (folder / "train.py").write_text(program)
+    command_says(folder, command.replace("Crash", "Crash --sites gradient"), said, 0)
 
 
 @pytest.mark.long

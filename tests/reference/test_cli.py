@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
@@ -21,7 +25,9 @@ from reference.cli.main import main
 from reference.outcome import Killed, Outcome, Overdue, Raised, Returned
 from reference.parameter_server import train_locally
 from reference.trace import Case, Trace, compare
+from reference.trace.checkpoint import Checkpoints
 from reference.verify.verify import CASES, Row, case_of, cases, changes
+from reference.world import World, launch
 from tests.support.disk import files_of
 
 ROOT = Path(reference.__file__).parent.parent
@@ -52,10 +58,14 @@ class FakeWorld:
     outcomes: dict[str, Outcome]
     logs: dict[str, str] = field(default_factory=dict)
     launched: list[tuple[dict[str, Any], float]] = field(default_factory=list)
+    again: list[dict[str, Any]] = field(default_factory=list)
 
-    def __call__(self, roles: Mapping[str, Any], *, deadline: float, on_progress: object, isolated: bool) -> Self:
+    def __call__(
+        self, roles: Mapping[str, Any], *, deadline: float, on_progress: object, isolated: bool, **again: Any
+    ) -> Self:
         assert isolated
         self.launched.append((dict(roles), deadline))
+        self.again.append(again)
         return self
 
     def wait(self) -> dict[str, Outcome]:
@@ -131,6 +141,16 @@ def refused(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> Refused:
         ("run batch_reinforce --batch --no-batch", "--batch/--no-batch is given twice, wanted once"),
         ("list --hel", "unrecognized arguments: --hel; wanted -h, --help"),
         ("verify --long rnn pipeline", "--long adds no run of rnn, pipeline, wanted reinforce among the names"),
+        ("run rnn --every 2", "--every and --optional-checkpoints need --checkpoint or --resume"),
+        ("run rnn --optional-checkpoints", "--every and --optional-checkpoints need --checkpoint or --resume"),
+        ("run rnn --every 0 --resume d", "argument --every: must be a whole number, at least 1, got '0'"),
+        ("run rnn --restarts x", "argument --restarts: must be a whole number, at least 1, got 'x'"),
+        (
+            "run rnn --checkpoint d --restarts 2",
+            "--restarts goes on from checkpoints, wanted --resume instead of --checkpoint",
+        ),
+        ("run rnn --checkpoint d --resume e", "argument --resume: not allowed with argument --checkpoint"),
+        ("run rnn --resume=", "checkpoints need a folder, got an empty name"),
     ],
 )
 def test_bad_input_is_one_line_with_status_2(arguments: str, message: str, refused: Refused) -> None:
@@ -380,6 +400,84 @@ def test_a_run_that_nobody_can_judge_is_unknown_and_gives_3(world: FakeWorld, ca
     assert "\nunknown: " in capsys.readouterr().out
 
 
+# Checkpoints and restarts
+
+
+def test_options_make_the_checkpoints(world: FakeWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = "--workers 2 --steps 2 --resume d --every 3 --optional-checkpoints --restarts 4"
+    assert main(["run", "parameter_server", *words.split()]) == 0
+    case, roles = parameter_server.Case(workers=2, steps=2, record="ends"), ["ps", "worker1", "worker2"]
+    wanted = Checkpoints.of_case(tmp_path / "d", case, roles, resume=True, every=3, optional=True)
+    assert world.again == [{"checkpoints": wanted, "restarts": 4}]
+
+
+SAVING = ["run", "parameter_server", "--steps", "5", "--every", "2"]
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that a real run has left its checkpoints in."""
+    folder = tmp_path_factory.mktemp("saved") / "new"
+    assert main([*SAVING, "--checkpoint", str(folder)]) == 0
+    return folder
+
+
+def test_a_step_in_every_n_is_saved(saved: Path) -> None:
+    assert sorted(path.name for path in saved.glob("*.json")) == ["00000002.json", "00000004.json"]
+
+
+def test_a_used_folder_is_refused_unless_the_run_is_to_go_on(saved: Path, refused: Refused) -> None:
+    said = f"{saved}: has checkpoints up to step 4, wanted a new folder, or to resume"
+    assert refused([*SAVING, "--checkpoint", str(saved)]) == said
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [("--seed 3", "seed is 0, wanted 3"), ("--workers 2", "roles is ['ps', 'worker1'], wanted ['ps', 'worker1', 'wo")],
+)
+def test_checkpoints_of_another_case_are_refused_with_the_field(
+    option: str, said: str, saved: Path, refused: Refused
+) -> None:
+    line = refused([*SAVING, *option.split(), "--resume", str(saved)])
+    assert line.startswith(f"{saved}: no checkpoint can be used: {saved}/00000004.json: {said}")
+
+
+def test_a_file_is_no_folder_for_checkpoints(tmp_path: Path, refused: Refused) -> None:
+    (tmp_path / "file").touch()
+    assert refused([*SAVING, "--resume", f"{tmp_path}/file/new"]) == f"{tmp_path}/file/new: Not a directory"
+
+
+def test_a_lost_role_is_told_in_two_lines_and_the_run_goes_on(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worlds: list[World] = []
+
+    def launched(*arguments: Any, **how: Any) -> World:
+        worlds.append(launch(*arguments, **how))
+        return worlds[-1]
+
+    def kill() -> None:
+        due = time.monotonic() + 60
+        while not (worlds and any(tmp_path.glob("*.json"))) and time.monotonic() < due:
+            time.sleep(0.005)
+        os.kill(worlds[0].pids["worker2"], signal.SIGKILL)
+
+    monkeypatch.setattr(run_command, "launch", launched)
+    with ThreadPoolExecutor() as pool:
+        killed = pool.submit(kill)
+        words = "--workers 2 --steps 60 --restarts 2 --verify --resume"
+        status = main(["run", "parameter_server", *words.split(), str(tmp_path)])
+        killed.result()
+    out, err = capsys.readouterr()
+    assert status == 0, err
+    lives = [line for line in err.splitlines() if line.startswith("life ")]
+    assert lives[0] == "life 1 ended: worker2 was killed by SIGKILL"
+    assert re.fullmatch(r"life 2 goes on after step [1-9]\d*", lives[1])
+    assert len(lives) == 2
+    assert out.splitlines()[-1] == "equal: bits equal in 603 tensors"
+
+
 # verify
 
 
@@ -507,7 +605,8 @@ def test_under_torchrun_the_case_fits_the_processes(
 ) -> None:
     played: list[tuple[dict[str, Any], float]] = []
 
-    def play(roles: Mapping[str, Any], *, deadline: float) -> tuple[str, object]:
+    def play(roles: Mapping[str, Any], *, deadline: float, before: object) -> tuple[str, object]:
+        assert before is None
         played.append((dict(roles), deadline))
         return "ps", train_locally(parameter_server.Case(steps=2))
 
@@ -528,6 +627,7 @@ def test_under_torchrun_the_case_fits_the_processes(
         ("4", "rref_dataflow", "torchrun started 4 processes, wanted 5: worker0, worker1, worker2, worker3, w"),
         ("3", "batch_parameter_server --trainers 5", "torchrun started 3 processes, wanted 6: ps, trainer1, t"),
         ("1", "batch_parameter_server", "batch_parameter_server: trainers must be at least 1, got 0"),
+        ("2", "parameter_server --restarts 2", "--restarts has no effect under torchrun, wanted its own --max-rest"),
     ],
 )
 def test_under_torchrun_a_case_that_cannot_fit_is_refused(

@@ -134,6 +134,8 @@ def refused(place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
         ("--compare-batching --no-batch", "--batch cannot be given with --compare-batching"),
         ("--compare-batching --save x", "--save is for one run"),
         ("--compare-batching --verify", "--verify is for one run"),
+        ("--compare-batching --resume x", "--resume is for one run"),
+        ("--compare-batching --optional-checkpoints", "--optional-checkpoints is for one run"),
         ("--compare-batching --deadline 0", "a deadline is a positive number"),
         ("--compare-batching --picture x.txt", "cannot draw x.txt"),
         ("--compare-batching --picture no/x.png", "cannot write no/x.png: No such file or directory"),

@@ -1,7 +1,8 @@
-"""Every tutorial on two hosts under torchrun: the bits of its twin, and what listens where."""
+"""Every tutorial on two hosts under torchrun: the bits of its twin, what listens where, and how it goes on."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -10,16 +11,20 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors import safe_open
 
-from reference import TUTORIALS, load
+from reference import TUTORIALS, load, parameter_server
 from reference.trace import Case, Trace
+from reference.trace.checkpoint import Checkpoints
 from reference.verify import judge, quick
 from reference.world.rpc_agent import VARIABLES
 from tests.support import required
-from tests.support.hosts import Host, NoHosts, two_hosts
+from tests.support.hosts import ROOT, Host, NoHosts, two_hosts
 from tests.tiers.share import one_of
 
 SECONDS = 150
@@ -154,3 +159,101 @@ def test_a_killed_rank_ends_those_of_the_other_host(lost: int, hosts: tuple[Host
     assert statuses == [1, 1], said
     other = [rank for rank in range(4) if rank // 2 != lost // 2]
     assert any(re.search(rf"rank {rank} failed: (PeerLost|RoundFailed): .*(ps|trainer3)", said) for rank in other), said
+
+
+# Checkpoints. The workers' calls arrive in any order, so a trace that begins with the order of a checkpoint goes on
+# from it.
+ASYNCHRONOUS = parameter_server.Case(workers=2, steps=100)
+
+
+def wait_for_step(number: int, folder: Path, process: subprocess.Popen[str]) -> None:
+    """Return when a checkpoint of at least so many steps is valid."""
+    due = time.monotonic() + 60
+    while max(Checkpoints(folder, ()).steps(), default=0) < number:
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < due
+        time.sleep(0.01)
+
+
+def last_checkpoint(folder: Path) -> tuple[str, torch.Tensor]:
+    """The life that has made the last checkpoint, and the order of the workers' calls until then."""
+    checkpoints = Checkpoints(folder, ())
+    step = checkpoints.steps()[0]
+    life = json.loads((folder / f"{step:08d}.json").read_text())["life"]
+    with safe_open(checkpoints.part(step, life, "ps"), framework="pt") as part:
+        return life, part.get_tensor("calls/events")
+
+
+def users_of(folder: Path) -> dict[Path, int]:
+    """The places in /proc of all processes whose command names this folder, and their ranks; -1 is none."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdigit() and str(folder).encode() in (entry / "cmdline").read_bytes().split(b"\0"):
+                variables = (entry / "environ").read_bytes().split(b"\0")
+                found[entry] = next((int(each[5:]) for each in variables if each.startswith(b"RANK=")), -1)
+    return found
+
+
+@contextmanager
+def none_left(folder: Path) -> Iterator[None]:
+    """Kill at the end of the block all processes that use the folder."""
+    try:
+        yield
+    finally:
+        for entry in users_of(folder):
+            with suppress(ProcessLookupError):
+                os.kill(int(entry.name), signal.SIGKILL)
+
+
+def check_that_it_went_on(
+    file: Path, case: parameter_server.Case, folder: Path, before: tuple[str, torch.Tensor]
+) -> None:
+    """Whether a trace has all steps, the bits of its twin, and goes on from a checkpoint of another life."""
+    trace, (life, order) = Trace.load(file), before
+    assert trace.case == case
+    assert len(trace.losses()) == case.steps * case.workers
+    assert judge(trace, load(case.tutorial()).train_locally) == (f"bits equal in {len(trace.tensors)} tensors", "equal")
+    assert torch.equal(trace.tensors["order/events"][: len(order)], order)
+    assert last_checkpoint(folder)[0] != life
+
+
+@pytest.mark.parametrize("lost", [0, 2])
+def test_torchrun_starts_all_ranks_again_and_they_go_on(lost: int, tmp_path: Path) -> None:
+    """The server is killed, or a worker."""
+    folder, file = tmp_path / "steps", tmp_path / "trace"
+    place = ["--standalone", "--nproc-per-node", "3", "--max-restarts", "2"]
+    run = ["-m", "reference", "run", "parameter_server", *words(ASYNCHRONOUS), "--resume", str(folder)]
+    command = [sys.executable, "-m", "tests.support.torchrun", *place, *run, "--save", str(file)]
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with none_left(folder):
+        process = subprocess.Popen(command, cwd=ROOT, env=environment(), text=True, **output)  # type: ignore[call-overload]
+        wait_for_step(10, folder, process)
+        process.send_signal(signal.SIGSTOP)  # torchrun, so that it starts no rank again while the folder is read
+        (pid,) = (int(entry.name) for entry, rank in users_of(folder).items() if rank == lost)
+        os.kill(pid, signal.SIGKILL)
+        before = last_checkpoint(folder)
+        process.send_signal(signal.SIGCONT)
+        statuses, said = ends([process], SECONDS)
+    assert statuses == [0], said
+    check_that_it_went_on(file, ASYNCHRONOUS, folder, before)
+
+
+def test_a_new_start_goes_on_when_the_servers_machine_was_lost(hosts: tuple[Host, Host], tmp_path: Path) -> None:
+    """All processes of one host are killed, torchrun's among them; both hosts have the folder."""
+    folder, file, case = tmp_path / "steps", tmp_path / "trace", replace(ASYNCHRONOUS, workers=3)
+    network = Path(f"/proc/{hosts[0].pid}/ns/net").readlink()
+    options = ("--resume", str(folder), "--save", str(file))
+    with none_left(folder):
+        started = torchrun(hosts, case, *options)
+        wait_for_step(10, folder, started[0])
+        for entry in users_of(folder):
+            with suppress(OSError):
+                if (entry / "ns/net").readlink() == network:
+                    os.kill(int(entry.name), signal.SIGKILL)
+        statuses, said = ends(started, 60)
+        assert statuses == [-signal.SIGKILL, 1], said
+        before = last_checkpoint(folder)
+        statuses, said = ends(torchrun(hosts, case, *options), SECONDS)
+    assert statuses == [0, 0], said
+    check_that_it_went_on(file, case, folder, before)
