@@ -27,6 +27,11 @@ def is_traced(pid: int) -> bool:
     return _told(pid, "TracerPid") not in ("", "0")
 
 
+def is_ending(pid: int) -> bool:
+    """Whether the process has given its memory back: it is ending, as after SIGKILL, or has ended."""
+    return not _told(pid, "VmSize")
+
+
 def _told(pid: int, name: str) -> str:
     """The value of one line of the process's status file; empty if the process is gone."""
     try:

@@ -28,7 +28,7 @@ from multiprocessing import connection
 from typing import Any
 
 from reference.outcome import Outcome, Returned, WorldError
-from reference.system.processes import is_stopped, is_traced, wait_until
+from reference.system.processes import is_ending, is_stopped, is_traced, wait_until
 from reference.world.link import Phase
 from reference.world.role_handle import STACKS_SECONDS, Progress, RoleHandle
 
@@ -172,7 +172,7 @@ class Supervisor(threading.Thread):
         rest = self._open()
         if dead and self._whole:
             for handle in rest:
-                handle.dropped = True
+                handle.dropped = handle.dropped or not is_ending(handle.pid)
                 handle.kill()
             return
         if dead and all(handle.phase in (Phase.STARTING, Phase.JOINING, Phase.FINISHED) for handle in rest):

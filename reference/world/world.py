@@ -10,12 +10,11 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from reference.outcome import Killed, Outcome, Overdue, Returned, RoleFailed, WorldError
+from reference.outcome import Killed, Outcome, Overdue, Raised, Returned, RoleFailed, WorldError
 from reference.system import temporary_folders
 from reference.system.files import log_of
 from reference.system.processes import result_of
@@ -143,7 +142,9 @@ class World:
         ]
         if not lost or self.life > self._restarts:
             return False
-        first, seen = min(lost, key=attrgetter("ended")), self._error
+        # Who was killed, or left, is the cause of what others raised, which may have been told before.
+        first = min(lost, key=lambda each: (isinstance(each.outcome, Raised), each.ended))
+        seen = self._error
         overdue = isinstance(first.outcome, Overdue) and not first.outcome.why  # the deadline is that of all lives
         self._error = None if isinstance(first.outcome, Killed) else (first.role, str(first.outcome), self._start)
         again = self._error is not None and self._error == seen

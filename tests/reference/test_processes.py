@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -80,3 +82,12 @@ def test_a_wait_for_a_world_ends_with_a_signal_that_another_thread_takes(monkeyp
     monkeypatch.setattr("reference.world.supervisor.wait_until", told)
     with interrupt(begun, supervisor.start):
         supervisor.wait()
+
+
+def test_a_process_that_has_ended_and_waits_to_be_reaped_is_ending() -> None:
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        assert not processes.is_ending(process.pid)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert processes.is_ending(process.pid)
+    assert processes.is_ending(process.pid)
