@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -95,6 +96,8 @@ def test_a_parameter_that_is_never_updated_is_noticed(name: str, frozen: int, mo
             super().step()
             parameter.data.copy_(before)
 
+    if name == LSTM and frozen in (0, 2) and tuple(map(int, version("torch").split(".")[:2])) < (2, 11):
+        pytest.skip("an old torch rounds an LSTM in bfloat16 by as much as these parameters move (docs/benchmarks.md)")
     with monkeypatch.context() as patch:
         patch.setattr("torch.optim.SGD", Forgetful)
         trace = twin_of(name)
