@@ -3,6 +3,8 @@
 Each verdict is held against what may come of the kinds of fault that fired (`may_come`). Faults that an earlier one
 made impossible are dropped, and the plan runs again. A run that ends otherwise is kept, and its plan shrunk. The seed
 decides the plans and their order. Exit status 1: there was such a run; 2: no run was judged.
+
+``--restarts K`` draws crashes alone, up to K, and starts a lost world of a tutorial again: every trace has to be right.
 """
 
 from __future__ import annotations
@@ -80,12 +82,13 @@ def may_come(faults: Sequence[Fault], *, foreign: bool) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Target:
-    """A program that the nemesis hurts. ``once``: runs it under a plan, in a folder."""
+    """A program that the nemesis hurts. ``once``: runs it under a plan, in a folder; ``restarts``: of a lost world."""
 
     name: str
     once: Callable[[Plan, Path], tuple[Run, Judgement]]
     folder: Path
     foreign: bool
+    restarts: int = 0
 
     @cached_property
     def healthy(self) -> Run:
@@ -95,10 +98,11 @@ class Target:
     def plans(self, seed: int) -> Iterator[Plan]:
         """Draw different plans of one to four faults of calls, messages and processes, each kind equally often."""
         chance = random.Random(f"{seed} {self.name}")
-        pools = [pool for kind in KINDS if (pool := self._faults(kind, chance.randrange(2**32)))]
+        kinds, most = (("Crash",), self.restarts) if self.restarts else (KINDS, 4)
+        pools = [pool for kind in kinds if (pool := self._faults(kind, chance.randrange(2**32)))]
         seen = set[Plan]()
         for _ in range(MOST):
-            drawn = [chance.choice(chance.choice(pools)) for _ in range(chance.randint(1, 4))]
+            drawn = [chance.choice(chance.choice(pools)) for _ in range(chance.randint(1, most))]
             with suppress(PlanError):  # for instance two losses of one message
                 plan = Plan(tuple(dict.fromkeys(drawn)))
                 if plan not in seen:
@@ -122,28 +126,34 @@ class Target:
         @settings(phases=[Phase.generate], max_examples=POOL, database=None, deadline=None, suppress_health_check=ALL)
         @hypothesis.given(possible)
         def collect(fault: Fault) -> None:
-            if fault.chance_percent is None:  # one that has a chance may well never fire
+            ends = not self.restarts or not (fault.every or fault.lives)  # not in each life
+            if fault.chance_percent is None and ends:  # one that has a chance may well never fire
                 found[fault] = None
 
         collect()
         return list(found)
 
 
-def targets(folder: Path, names: Sequence[str]) -> list[Target]:
-    """Return the tutorials and foreign programs of these names; all of them if there is none."""
-    make = dict.fromkeys(TUTORIALS, _tutorial) | dict.fromkeys(FOREIGN, _foreign)
-    return [make[name](name, folder / name) for name in NAMES if not names or name in names]
+def targets(folder: Path, names: Sequence[str], restarts: int = 0) -> list[Target]:
+    """Return the tutorials and foreign programs of these names; all of them if there is none. Restarted are tutorials
+    alone."""
+    make: dict[str, Callable[[str, Path], Target]] = dict.fromkeys(TUTORIALS, partial(_tutorial, restarts=restarts))
+    make |= dict.fromkeys(() if restarts else FOREIGN, _foreign)
+    names = [name for name in names or make if name in make]
+    return [make[name](name, folder / name) for name in NAMES if name in names]
 
 
-def _tutorial(name: str, folder: Path) -> Target:
+def _tutorial(name: str, folder: Path, restarts: int) -> Target:
     subject = of_tutorial(quick(name, timeout=TIMEOUT))
-    deadline = 2 * bound_of_timeout(TIMEOUT) + 10
-    return Target(name, partial(run_once, subject, deadline=deadline), folder, foreign=False)
+    deadline = (2 + restarts) * bound_of_timeout(TIMEOUT) + 10
+    return Target(name, partial(run_once, subject, deadline=deadline, restarts=restarts), folder, False, restarts)
 
 
-def run_once(subject: Subject, plan: Plan, folder: Path, *, deadline: float) -> tuple[Run, Judgement]:
+def run_once(
+    subject: Subject, plan: Plan, folder: Path, *, deadline: float, restarts: int = 0
+) -> tuple[Run, Judgement]:
     """Run a world once, with ledgers even for an empty plan."""
-    return run(subject, plan, folder, deadline=deadline, recorded=True)
+    return run(subject, plan, folder, deadline=deadline, recorded=True, restarts=restarts)
 
 
 def _foreign(name: str, folder: Path) -> Target:
@@ -190,7 +200,8 @@ def _fired(found: Run) -> tuple[Fault, ...]:
 
 
 def _mistake(target: Target, found: Run, judgement: Judgement) -> str:
-    may = may_come(found.plan.faults, foreign=target.foreign)
+    again = frozenset({"recovered", "equal"})  # a crash after the last role's value has lost nothing
+    may = again if target.restarts else may_come(found.plan.faults, foreign=target.foreign)
     if judgement.verdict in may:
         return ""
     kinds = {fault.kind for fault in found.plan.faults}
@@ -227,6 +238,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these tutorials and programs (NAME.py)")
     parser.add_argument("--seconds", type=float, default=600.0, metavar="N", help="begin no run later (default: 600)")
     parser.add_argument("--seed", type=int, metavar="N", help="of plans and order (default: random)")
+    parser.add_argument("--restarts", type=int, default=0, metavar="K", help="crashes alone, and restarts after them")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="where wrong runs are kept (default: .nemesis)")
     options = parser.parse_args(arguments)
     if strange := [name for name in options.names if name not in NAMES]:
@@ -236,7 +248,7 @@ def main(arguments: Sequence[str]) -> int:
     interrupts.listen()
     verdicts, wrong, begun = Counter[str](), 0, time.monotonic()
     with tempfile.TemporaryDirectory(prefix="nemesis-") as folder:
-        chosen = targets(Path(folder), options.names)
+        chosen = targets(Path(folder), options.names, options.restarts)
         try:
             for found in hunt(chosen, seed, options.seconds):
                 verdicts[found.judgement.verdict] += 1

@@ -52,6 +52,7 @@ def nightly(seed: int, kept: Path) -> list[Stage]:
     """Return everything. ``seed``: of all generated examples and plans, and of the random order."""
     order = f"--random-order-bucket=module --random-order-seed={seed}"
     seeds = f"--hypothesis-profile=seeded --faults-seed={seed} --faults-keep {kept / 'failed'}"
+    crashes = f"python -m tests.nemesis --restarts 3 --seconds 180 --seed {seed} --keep {kept / 'crashes'}"
     return [
         LINT,
         (Job("tests", f"python -m pytest -n 4 -m '' {seeds} --durations=40"), Job("types", "mypy")),
@@ -62,6 +63,7 @@ def nightly(seed: int, kept: Path) -> list[Stage]:
         (Job("browser", "python -m tox run -e browser"),),
         (Job("docs", "python -m tox run -e docs"),),
         (Job("nemesis", f"python -m tests.nemesis --seconds 600 --seed {seed} --keep {kept / 'nemesis'}"),),
+        (Job("crashes", crashes),),
         # Without the versions of this environment, which tox would hand on.
         (Job("lowest", "env -u PIP_CONSTRAINT python -m tox run -e lowest"),),
         (Job("latest", "env -u PIP_CONSTRAINT python -m tox run -e latest"),),
