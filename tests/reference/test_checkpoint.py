@@ -283,9 +283,9 @@ def test_a_full_disk_costs_only_that_checkpoint_if_it_is_optional(
     for step in (1, 2, 3):
         grown.content[str(step)] = torch.tensor(step)
         save(step, value=torch.tensor([step]), grown=grown)
-    assert [record.getMessage() for record in caplog.records] == [
-        f"no checkpoint of step 2: {tmp_path}: No space left on device"
-    ]
+    (message,) = (record.getMessage() for record in caplog.records)
+    assert message.startswith(f"no checkpoint of step 2: {tmp_path}")
+    assert message.endswith(": No space left on device")
     assert shared.steps() == ([3, 2] if sync >= 3 else [3, 1])
     value = torch.zeros(1, dtype=torch.int64)
     assert alone(tmp_path).start == resume(value=value, grown=grown) == value.item() == 3
@@ -324,7 +324,7 @@ def end_of_saving(folder: Path, call: int, size: int) -> int:
     process = get_context("forkserver").Process(target=die_while_saving, args=(folder / "run", said, call, size))
     process.start()
     process.join()
-    assert process.exitcode is not None
+    assert process.exitcode in (0, -signal.SIGKILL, -signal.SIGXFSZ)
     done = len(said.read_text()) if said.exists() else 0
     shared = goes_on(folder / "run")
     assert shared.start in (done, done + 1)

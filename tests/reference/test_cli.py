@@ -145,10 +145,6 @@ def refused(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> Refused:
         ("run rnn --optional-checkpoints", "--every and --optional-checkpoints need --checkpoint or --resume"),
         ("run rnn --every 0 --resume d", "argument --every: must be a whole number, at least 1, got '0'"),
         ("run rnn --restarts x", "argument --restarts: must be a whole number, at least 1, got 'x'"),
-        (
-            "run rnn --checkpoint d --restarts 2",
-            "--restarts goes on from checkpoints, wanted --resume instead of --checkpoint",
-        ),
         ("run rnn --checkpoint d --resume e", "argument --resume: not allowed with argument --checkpoint"),
         ("run rnn --resume=", "checkpoints need a folder, got an empty name"),
     ],
