@@ -30,7 +30,7 @@ from typing import Any, Protocol
 import torch
 import torch.distributed.rpc as rpc
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load
+from safetensors.torch import load, save_file
 from safetensors.torch import save as as_bytes
 
 from reference.system.files import Unusable, check_room, content_of, whole
@@ -307,25 +307,22 @@ def _write(part: Path, state: Mapping[str, Any], grown: int) -> None:
     """Write tensors, and in the header everything else. ``grown``: how much of the other file belongs to it (bytes)."""
     tensors: dict[str, torch.Tensor] = {}
     header = {"state": json.dumps(_plain(state, "", tensors)), "grown": str(grown)}
-    with whole(part) as scratch:
+    places = set[int]()
+    for name, tensor in tensors.items():
+        if (place := tensor.untyped_storage().data_ptr()) in places:
+            tensors[name] = _copy(tensor)
+        places.add(place)
+    with whole(part) as scratch, ThreadPoolExecutor(1) as pool:
         try:
-            digest = _write_tensors(scratch, tensors, header)
-        except OSError as error:
+            save_file(tensors, scratch, metadata=header)
+        except SafetensorError as error:  # safetensors raises it for an error of the system
             raise Unusable(part, error) from error
-    with whole(part.with_suffix(".sha256")) as scratch:
-        scratch.write_text(f"{digest}  {part.name}\n")
+        digest = pool.submit(_digest, scratch)  # it takes as long as the disk does
         _sync(scratch)
-
-
-def _write_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: dict[str, str]) -> str:
-    """Write a file of safetensors and return its SHA-256: both at once, because each takes as long as the other."""
-    content = as_bytes(dict(tensors), metadata)
-    with ThreadPoolExecutor(1) as pool, path.open("wb") as file:
-        digest = pool.submit(hashlib.sha256, content)
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-        return digest.result().hexdigest()
+        digest.result()
+    with whole(part.with_suffix(".sha256")) as scratch:
+        scratch.write_text(f"{digest.result()}  {part.name}\n")
+        _sync(scratch)
 
 
 def _read(part: Path, grown: Path) -> dict[str, Any]:
@@ -386,7 +383,7 @@ def _plain(value: Any, path: str, tensors: dict[str, torch.Tensor]) -> Any:
     if isinstance(value, torch.Tensor):
         while path in tensors:  # {"a/b": …, "a": {"b": …}}
             path += "'"
-        tensors[path] = _copy(value)
+        tensors[path] = value.detach().cpu().contiguous()
         return {"tensor": path}
     if isinstance(value, Mapping):
         versions = getattr(value, "_metadata", None)  # of the classes of a module's parts; loading it asks for them

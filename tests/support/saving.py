@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from reference.rpc_basics import Case
+from reference.trace import checkpoint
 from reference.trace.checkpoint import Checkpoints, resume, save
 from reference.trace.recorder import Recorder
 
@@ -99,7 +100,7 @@ def die_while_saving(folder: Path, said: Path, call: int, size: int) -> None:
         (os, "replace"),
         (os, "unlink"),
         (Path, "write_text"),
-        (Path, "open"),
+        (checkpoint, "save_file"),
     ):
         counted(module, name)
     counted(os, "fsync", done=False)  # a kill does not lose what the disk does not have yet
