@@ -94,7 +94,7 @@ def roles(size: int, folder: Path, base: float) -> Figures:
 
 def parameters(size: int, folder: Path, base: float) -> Figures:
     """A linear model of so many weights, trained for three steps, and its twin."""
-    words = ("run", "parameter_server", "--inputs", 100, "--outputs", size // 100, "--steps", 3, "--verify")
+    words = ("run", "parameter_server", "--inputs", 1000, "--outputs", size // 1000, "--steps", 3, "--verify")
     return {"reference run --verify": timed(base, command, reference, *words)}
 
 
