@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+import torch
 import torch.distributed as dist
 import torch.distributed.rpc as rpc
 
@@ -170,6 +171,10 @@ _NO_LIMIT = rpc.constants.DEFAULT_PROCESS_GROUP_TIMEOUT
 _PAUSE = 0.002
 
 
+# torch's store by libuv takes no socket of ours in 2.6, and does in 2.11.
+_TAKES_A_SOCKET = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 11)
+
+
 class Meeting:
     """The store by which a world's roles meet: in the first role's process, on loopback, at a port that it writes to
     ``place``. A role that enters another network afterwards keeps its connection.
@@ -182,6 +187,7 @@ class Meeting:
         listening = socket.create_server(("127.0.0.1", 0), backlog=socket.SOMAXCONN) if rank == 0 else None
         port = listening.getsockname()[1] if listening else _port_at(place)
         host: dict[str, Any] = {"is_master": True, "master_listen_fd": listening.detach()} if listening else {}
+        host["use_libuv"] = _TAKES_A_SOCKET
         with host_names.from_file():  # torch asks for the name of what it connects to: a dead server would take 10 s
             self._store = cast(Any, dist).TCPStore("127.0.0.1", port, wait_for_workers=False, **host)
         if listening:

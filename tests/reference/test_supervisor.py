@@ -78,7 +78,8 @@ def test_a_role_that_has_not_begun_to_start_is_not_stuck_and_holds_up_no_other()
 
 def one_stops_and_one_fails(place: Path) -> dict[str, Any]:
     """The second role fails when the first one is stopped."""
-    return {"a": partial(roles_grace.stop, place / "pid"), "b": partial(roles_grace.fail, place / "pid")}
+    pid, plays = place / "pid", place / "plays"
+    return {"a": partial(roles_grace.stop, pid, plays), "b": partial(roles_grace.play_and_fail, plays, pid)}
 
 
 def test_a_stopped_role_is_ended_once_the_others_have_ended_or_wait(tmp_path: Path) -> None:

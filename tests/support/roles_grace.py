@@ -69,8 +69,11 @@ def report_no_more(role: str) -> None:
     wait_for_ever()
 
 
-def stop(place: Path | None = None) -> None:
-    """Stop this role's process, as a SIGSTOP from outside does. ``place``: the file for its process id."""
+def stop(place: Path | None = None, after: Path | None = None) -> None:
+    """Stop this role's process, as a SIGSTOP from outside does. ``place``: the file for its process id; ``after``: wait
+    for this file before, because others that still start RPC may need the store, which the first role's process has."""
+    if after is not None:
+        roles_plain.await_true(after.exists, 30)
     if place is not None:
         place.with_suffix(".new").write_text(str(os.getpid()))
         place.with_suffix(".new").replace(place)
@@ -82,6 +85,12 @@ def wait_for_ever(place: Path | None = None) -> None:
     if place is not None:
         place.touch()
     threading.Event().wait()
+
+
+def play_and_fail(plays: Path, place: Path) -> None:
+    """Tell that this role plays, and `fail`."""
+    plays.touch()
+    fail(place)
 
 
 def fail(place: Path, *others: Path) -> None:
