@@ -17,7 +17,7 @@ the order of their calls decides nothing, and with dropout off both modes comput
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -102,7 +102,7 @@ class AgentFailed(RoundFailed):
         return cls(reason)
 
 
-class Agent:
+class Agent(cartpole.Learner):
     """Runs on ``agent``; observers call its static methods, in the agent's one RPC thread.
 
     There is only one, because autograd numbers the operations of a graph by thread, and a backward pass adds in that
@@ -185,19 +185,6 @@ class Agent:
         if checkpoint.due(step):
             torch.futures.wait_all([ob_rref.rpc_async().save(step) for ob_rref in self.ob_rrefs.values()])
             checkpoint.save(step, agent=self, trace=recorder)
-
-    def state_dict(self) -> dict[str, Any]:
-        """What decides the coming episodes, for a checkpoint."""
-        rngs = [rng.state_dict() for rng in self.rngs]
-        learnt = {"policy": self.policy.state_dict(), "optimizer": self.optimizer.state_dict()}
-        return {**learnt, "running_reward": self.running_reward, "rngs": rngs}
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        self.policy.load_state_dict(state_dict["policy"])
-        self.optimizer.load_state_dict(state_dict["optimizer"])
-        self.running_reward = state_dict["running_reward"]
-        for rng, saved in zip(self.rngs, state_dict["rngs"], strict=True):
-            rng.load_state_dict(saved)
 
     def begin(self, n_steps: int) -> None:
         """Forget the last episode's steps, and expect the next one's."""

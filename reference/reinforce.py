@@ -94,12 +94,14 @@ class Observer:
                 break
 
 
-class Agent:
+class Agent(cartpole.Learner):
     """Runs on ``agent``, which has a single RPC thread, so observers' calls run one at a time.
 
     There is only one thread, because autograd numbers a graph's operations by thread, and a backward pass adds in the
     order of these numbers.
     """
+
+    policy: Policy
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -107,7 +109,7 @@ class Agent:
         self.ob_rrefs = {
             name: rpc.remote(name, Observer, args=(case, rank)) for rank, name in enumerate(self.observers, start=1)
         }
-        self.rngs = {n: cartpole.ObserverRng(case.seed, n, case.dropout, case.torch_dtype) for n in self.observers}
+        self.rngs = [cartpole.ObserverRng(case.seed, n, case.dropout, case.torch_dtype) for n in self.observers]
         self.policy = initial_policy(case)
         self.optimizer = optim.Adam(self.policy.parameters(), lr=case.lr)
         self.running_reward = 0.0
@@ -137,7 +139,8 @@ class Agent:
         Raises:
             ParticipantFailed: an observer failed or was silent, or the policy failed in its call. Says which observer.
         """
-        self.records = {name: Record(rng.episode(n_steps)) for name, rng in self.rngs.items()}
+        draws = zip(self.observers, self.rngs, strict=True)
+        self.records = {name: Record(rng.episode(n_steps)) for name, rng in draws}
         self.liveness = Liveness(self.observers, self.case.timeout)
         agent_rref: RRef[Any] = RRef(self)
         futs = {}
@@ -162,19 +165,6 @@ class Agent:
             for ob_rref in self.ob_rrefs.values():
                 _remote_method(Observer.save, ob_rref, step)
             checkpoint.save(step, agent=self, trace=recorder)
-
-    def state_dict(self) -> dict[str, Any]:
-        """What decides the coming episodes, for a checkpoint."""
-        rngs = {name: rng.state_dict() for name, rng in self.rngs.items()}
-        learnt = {"policy": self.policy.state_dict(), "optimizer": self.optimizer.state_dict()}
-        return {**learnt, "running_reward": self.running_reward, "rngs": rngs}
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        self.policy.load_state_dict(state_dict["policy"])
-        self.optimizer.load_state_dict(state_dict["optimizer"])
-        self.running_reward = state_dict["running_reward"]
-        for name, rng in self.rngs.items():
-            rng.load_state_dict(state_dict["rngs"][name])
 
 
 def initial_policy(case: Case) -> Policy:

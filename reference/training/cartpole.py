@@ -10,6 +10,7 @@ from typing import Any
 
 import gymnasium
 import torch
+from torch import nn, optim
 
 from reference.trace.case import Case
 from reference.trace.recorder import Recorder
@@ -129,6 +130,26 @@ class ObserverRng:
             return Draws(uniforms, None)
         kept = torch.rand(steps, HIDDEN, generator=self.draws) >= self.dropout
         return Draws(uniforms, kept.to(self.dtype) / (1 - self.dropout))
+
+
+class Learner:
+    """What decides the coming episodes of an agent, for a checkpoint. Both agents are one."""
+
+    policy: nn.Module
+    optimizer: optim.Optimizer
+    running_reward: float
+    rngs: Sequence[ObserverRng]
+
+    def state_dict(self) -> dict[str, Any]:
+        learnt = {"policy": self.policy.state_dict(), "optimizer": self.optimizer.state_dict()}
+        return {**learnt, "running_reward": self.running_reward, "rngs": [rng.state_dict() for rng in self.rngs]}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        self.policy.load_state_dict(state_dict["policy"])
+        self.optimizer.load_state_dict(state_dict["optimizer"])
+        self.running_reward = state_dict["running_reward"]
+        for rng, saved in zip(self.rngs, state_dict["rngs"], strict=True):
+            rng.load_state_dict(saved)
 
 
 def pick(probabilities: Sequence[float], uniform: float) -> int:
