@@ -227,7 +227,7 @@ def _of_world(run: Run) -> list[Life]:
     lost = {end.process: end for end in run.lost}
     found = []
     for role, last in run.ends.items():
-        lives = _lives_of(run.timeline, role) or [[each for each in run.timeline.events if each.role == role]]
+        lives = _lives_of(run.timeline, role) or [run.timeline.by(role)]
         for number, events in enumerate(lives, 1):
             process = _pid(events[0]) if events else 0
             time = (events[-1].time if events else 0.0) + run.timeline.zero

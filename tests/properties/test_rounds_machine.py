@@ -226,7 +226,8 @@ class Rounds(RuleBasedStateMachine):
         if name in self.heard:
             self.end(name, RuntimeError(str(self.heard[name])))
         elif self.model.number == self.model.rounds:
-            self.end(name, [torch.tensor(float(name[-1]), dtype=torch.float64)] * self.model.rounds)
+            loss = torch.tensor(float(name[-1]), dtype=torch.float64)
+            self.end(name, {f"{step:04d}/loss/{name}": loss for step in range(self.model.rounds)})
 
     @precondition(lambda self: self.some_run() and (self.heard or self.model.number == self.model.rounds))
     @rule(order=st.permutations(NAMES))
