@@ -43,7 +43,7 @@ from faults.ledger.snapshot import Snapshot, to_events
 from faults.plan.places import Moment
 from faults.plan.plan import Plan
 from faults.tracing import RELEASE, current_tracer
-from reference.system.shutdown_listeners import listeners as shutdown_listeners
+from reference.system import moments
 
 if TYPE_CHECKING:
     from faults.tracing.tracer import Tracer
@@ -223,8 +223,10 @@ def _tell_of_thread(ended: threading.ExceptHookArgs) -> None:
 def _listen(announcer: Announcer, ledger: Ledger, undo: ExitStack) -> None:
     """Announce the steps and the shutdown, and record the errors that the program logs."""
     undo.callback(hear_steps(partial(_step, announcer, ledger), partial(_logged, ledger, count(1))))
-    shutdown_listeners.append(partial(_leave, announcer, ledger))
-    undo.callback(shutdown_listeners.clear)
+    moments.of_shutdown.append(partial(_leave, announcer, ledger))
+    moments.of_checkpoint.append(partial(_checkpoint, announcer, ledger))
+    undo.callback(moments.of_shutdown.clear)
+    undo.callback(moments.of_checkpoint.clear)
     if not isinstance(api.shutdown, partial):
         undo.callback(patch_all_references("shutdown", api.shutdown, partial(_shutdown, api.shutdown)))
     hooks: dict[str, Callable[..., None]] = {"_finalize_shutdown": _finalize}
@@ -245,6 +247,13 @@ def _step(announcer: Announcer, ledger: Ledger, number: int) -> None:
     announcer.announce("step", number)
 
 
+def _checkpoint(announcer: Announcer, ledger: Ledger, what: str, step: int) -> None:
+    """Record and announce that this role saves a checkpoint, as `_step` does."""
+    if step <= RECORDED:
+        ledger.write(what, number=step)
+    announcer.announce(what, step)
+
+
 def _logged(ledger: Ledger, numbers: Iterator[int], record: logging.LogRecord) -> None:
     """Record what a role logs as an error, with the exception if there is one: the first `RECORDED` records."""
     if next(numbers) <= RECORDED:
@@ -263,7 +272,7 @@ def _leave(announcer: Announcer, ledger: Ledger, graceful: bool = True, timeout:
 
 def _shutdown(original: Callable[..., None], *args: Any, **kwargs: Any) -> None:
     """Replace `rpc.shutdown`."""
-    for action in shutdown_listeners:
+    for action in moments.of_shutdown:
         action(*args, **kwargs)
     original(*args, **kwargs)
 

@@ -21,6 +21,7 @@ TEXT = 300
 # The events that are drawn as a point, with their signs.
 MARKS = {
     "step": "•",
+    "valid": "✓",
     "fired": "⚡",
     "interrupted": "✗",
     "thread": "✗",
@@ -171,6 +172,8 @@ def _told(facts: Facts, event: Event) -> str:
         return f"fault {details['fault'] + 1} fired: {facts.run.plan.faults[details['fault']]}"
     if event.event == "step":
         return f"step {details.get('number')}"
+    if event.event == "valid":
+        return f"the checkpoint of step {details.get('number')} is valid"
     if event.event == "shutdown":
         return "is in rpc.shutdown, and serves until all are"
     told = details.get("error") or details.get("text") or details.get("why") or ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from faults.ledger.ledger import Timeline
 from faults.plan.kinds import Called
-from faults.plan.places import INTERNAL, Moment
+from faults.plan.places import INTERNAL, OF_STEPS, Moment
 
 
 def census(timeline: Timeline, *, internal: bool = False) -> dict[str, Called]:
@@ -49,7 +49,8 @@ class Moments:
 
 
 def moments_seen(timeline: Timeline) -> list[Moments]:
-    """Return what each role announced: its start, its steps, its calls of each site, and its shutdown.
+    """Return what each role announced: its start, its steps, its checkpoints, its calls of each site,
+    and its shutdown.
 
     Calls that torch makes itself are left out, as in a sweep.
     """
@@ -62,17 +63,18 @@ def roles_of(timeline: Timeline) -> list[str]:
     return [role for role in timeline.roles if not role.startswith("+")]
 
 
-def steps_of(role: str, timeline: Timeline) -> list[int]:
-    """Return the numbers of the steps that a role logged, in order and each once."""
-    return sorted({int(event.details["number"]) for event in timeline.of("step") if event.role == role})
+def steps_of(role: str, timeline: Timeline, what: str = "step") -> list[int]:
+    """Return the numbers of the steps that a role logged, in order and each once. ``what``: another of `OF_STEPS`."""
+    return sorted({int(event.details["number"]) for event in timeline.of(what) if event.role == role})
 
 
 def _of(role: str, timeline: Timeline, sites: Mapping[str, Called]) -> Iterator[Moments]:
     seen = {event.event for event in timeline.of("up", "shutdown") if event.role == role}
     if "up" in seen:
         yield Moments(Moment("up", role), Moment("up", role))
-    if steps := [number for number in steps_of(role, timeline) if number > 0]:
-        yield Moments(Moment("step", role, steps[0]), Moment("step", role, steps[-1]))
+    for what in OF_STEPS:
+        if steps := [number for number in steps_of(role, timeline, what) if number > 0]:
+            yield Moments(Moment(what, role, steps[0]), Moment(what, role, steps[-1]))
     for site, calls in sites.items():
         if count := calls.callers.get(role, 0):
             yield Moments(Moment("call", role, 1, site), Moment("call", role, count, site))

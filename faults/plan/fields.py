@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from faults.plan import crash_ways
-from faults.plan.places import LAST, ROLE, SITE, Moment, PlanError, shown
+from faults.plan.places import LAST, MOMENTS, ROLE, SITE, Moment, PlanError, shown
 
 # The message types that the faulty agent can hit (docs/messages.md); it passes every other message on.
 MESSAGES = (
@@ -32,7 +32,7 @@ FIELDS: Mapping[str, str] = {
     "to": "the callee: only calls to it are counted and hit (default: all roles)",
     "peer": "the role at the other end of the network (default: all roles)",
     "roles": "the callers, in the order in which their calls execute",
-    "at": "the moment, as 'up@ROLE', 'step:N@ROLE', 'call:SITE#N@ROLE' or 'shutdown@ROLE'",
+    "at": f"the moment, as {MOMENTS}",
     "nth": "the number of the role's call of the site, from 1, or those of several; the default is 1",
     "every": "every call",
     "chance_percent": "each call with this chance, drawn from the plan's seed",
@@ -89,7 +89,7 @@ _WANTED = {
     "how": crash_ways.WANTED,
     "lives": "'every' or the number of a life, from 1 to 9999",
     "roles": "two or more different roles",
-    "at": "'up@ROLE', 'step:N@ROLE', 'call:SITE#N@ROLE' or 'shutdown@ROLE'",
+    "at": MOMENTS,
     "every": "true",
     "error": "a built-in exception that can be made from a text",
     "text": "printable text on one line",

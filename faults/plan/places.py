@@ -41,9 +41,15 @@ ROLE = r"[A-Za-z0-9_:-]{1,127}"
 _DOTTED = r"[^\W\d]\w*(?:\.(?:[^\W\d]\w*|<\w+>))*"
 SITE = rf"{_DOTTED}:{_DOTTED}"
 
+# The events that the number of a step follows.
+OF_STEPS = ("step", "writing", "written", "valid")
+MOMENTS = (
+    "'up@ROLE', 'step:N@ROLE', 'call:SITE#N@ROLE', "
+    "'writing:N@ROLE', 'written:N@ROLE', 'valid:N@ROLE' or 'shutdown@ROLE'"
+)
 _FORM = re.compile(
-    rf"(?:(?P<event>up|shutdown)|step:(?P<step>[0-9]{{1,10}})|call:(?P<site>{SITE})#(?P<nth>[0-9]{{1,10}}))"
-    rf"@(?P<role>{ROLE})"
+    rf"(?:(?P<event>up|shutdown)|(?P<of_step>{'|'.join(OF_STEPS)}):(?P<step>[0-9]{{1,10}})"
+    rf"|call:(?P<site>{SITE})#(?P<nth>[0-9]{{1,10}}))@(?P<role>{ROLE})"
 )
 LAST = 10**9
 
@@ -53,7 +59,9 @@ class Moment:
     """A point in the run of one role, which comes once.
 
     ``up``: RPC has started; ``step``: the role logs a record with that ``step``; ``call``: before the role sends its
-    nth call of a site; ``shutdown``: before `rpc.shutdown`.
+    nth call of a site; ``shutdown``: before `rpc.shutdown`. Of the checkpoint after step ``number``: ``writing``: the
+    role's part is written, but does not have its name yet; ``written``: it has; ``valid``: the role has seen the parts
+    of all roles, and made the checkpoint valid.
     """
 
     event: str
@@ -63,17 +71,17 @@ class Moment:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read ``up@ROLE``, ``step:N@ROLE``, ``call:MODULE:NAME#N@ROLE`` or ``shutdown@ROLE``. Raises PlanError."""
+        """Read one of `MOMENTS`. Raises PlanError."""
         found = _FORM.fullmatch(text)
         if found is None:
-            wanted = "'up@ROLE', 'step:N@ROLE', 'call:SITE#N@ROLE' or 'shutdown@ROLE'"
-            raise PlanError(f"'at' must be {wanted}, got {shown(text)}")
-        event = found["event"] or ("step" if found["step"] else "call")
+            raise PlanError(f"'at' must be {MOMENTS}, got {shown(text)}")
+        event = found["event"] or found["of_step"] or "call"
         number = int(found["step"] or found["nth"] or 0)
-        if event in ("step", "call") and not 1 <= number <= LAST:
+        if not found["event"] and not 1 <= number <= LAST:
             raise PlanError(f"'at' counts from 1 to {LAST}, got {shown(text)}")
         return cls(event, found["role"], number, found["site"] or "")
 
     def __str__(self) -> str:
-        middle = {"step": f":{self.number}", "call": f":{self.site}#{self.number}"}.get(self.event, "")
-        return f"{self.event}{middle}@{self.role}"
+        number = f":{self.number}" if self.event in OF_STEPS else ""
+        call = f":{self.site}#{self.number}" if self.event == "call" else ""
+        return f"{self.event}{number}{call}@{self.role}"

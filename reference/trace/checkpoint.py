@@ -20,9 +20,10 @@ import os
 import re
 import secrets
 from collections import Counter, OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -35,6 +36,7 @@ from safetensors.torch import save as as_bytes
 
 from reference.system.files import Unusable, check_room, content_of, whole
 from reference.system.json_objects import integer, many, mapping, read_object, text
+from reference.system.moments import tell_checkpoint
 from reference.system.text import shown
 from reference.trace.case import Case
 
@@ -171,6 +173,7 @@ class Checkpoints:
             scratch.write_text(json.dumps(content))
             _sync(scratch)
         _sync(self.folder)
+        tell_checkpoint("valid", step)
         self.tidy()
         return True
 
@@ -245,7 +248,8 @@ class _Own:
         self.length = _append(shared.grown(shared.life, self.role), self.length, new)
         for name in grown:
             self.grown[name], state[name] = len(state[name]), None
-        _write(shared.part(step, shared.life, self.role), state, self.length)
+        _write(shared.part(step, shared.life, self.role), state, self.length, partial(tell_checkpoint, "writing", step))
+        tell_checkpoint("written", step)
         self.saved.append(step)
         self.saved = [each for each in self.saved if not shared.make_valid(each)]
 
@@ -303,8 +307,9 @@ def save(step: int, **owners: Owner) -> None:
 # --- The files of one role -------------------------------------------------------------------------------------------
 
 
-def _write(part: Path, state: Mapping[str, Any], grown: int) -> None:
-    """Write tensors, and in the header everything else. ``grown``: how much of the other file belongs to it (bytes)."""
+def _write(part: Path, state: Mapping[str, Any], grown: int, on_writing: Callable[[], None]) -> None:
+    """Write tensors, and in the header everything else. ``grown``: how much of the other file belongs to it (bytes);
+    ``on_writing``: called when the content is there, and the name is not."""
     tensors: dict[str, torch.Tensor] = {}
     header = {"state": json.dumps(_plain(state, "", tensors)), "grown": str(grown)}
     places = set[int]()
@@ -317,6 +322,7 @@ def _write(part: Path, state: Mapping[str, Any], grown: int) -> None:
             save_file(tensors, scratch, metadata=header)
         except SafetensorError as error:  # safetensors raises it for an error of the system
             raise Unusable(part, error) from error
+        on_writing()
         digest = pool.submit(_digest, scratch)  # it takes as long as the disk does
         _sync(scratch)
         digest.result()

@@ -32,7 +32,7 @@ from torch._C._distributed_rpc import (
 from torch.distributed.rpc import api
 
 from reference.outcome import PeerLost, WorldError
-from reference.system import shutdown_listeners
+from reference.system import moments
 from reference.world.start import check_deadline
 
 # What all processes reach together: all have called `shutdown`; no program has an open call; all know that.
@@ -140,7 +140,7 @@ def _shutdown(limit: TimeLimit, graceful: bool) -> None:
     failure: BaseException | None = None
     if not _unfinished:
         _check(graceful)
-        shutdown_listeners.announce(graceful, limit.seconds)
+        moments.tell_shutdown(graceful, limit.seconds)
         try:
             if graceful:
                 end_together(limit)

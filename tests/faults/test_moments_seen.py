@@ -11,6 +11,8 @@ EVENTS = (
     Event("b", "up", 0.1),
     *(Event("b", "step", 0.2, {"number": number}) for number in (8, 1, 1, 0)),
     *(Event("a", "invoke", 0.2, {"site": "shop:pay", "nth": nth, "to": "b"}) for nth in (1, 2)),
+    *(Event("b", "written", 0.3, {"number": number}) for number in (2, 4)),
+    Event("b", "valid", 0.4, {"number": 2}),
     Event("b", "shutdown", 0.9),
 )
 
@@ -22,6 +24,8 @@ def test_moments_that_differ_in_their_number_are_told_as_one() -> None:
         "call:shop:pay#1@a, ... call:shop:pay#2@a",
         "up@b",
         "step:1@b, ... step:8@b",
+        "written:2@b, ... written:4@b",
+        "valid:2@b",
         "shutdown@b",
     ]
 

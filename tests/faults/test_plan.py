@@ -265,7 +265,10 @@ def test_a_printed_plan_goes_through_a_shell() -> None:
 
 
 NO_NAME = "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"
-WANTED_AT = "'up@ROLE', 'step:N@ROLE', 'call:SITE#N@ROLE' or 'shutdown@ROLE'"
+WANTED_AT = (
+    "'up@ROLE', 'step:N@ROLE', 'call:SITE#N@ROLE', "
+    "'writing:N@ROLE', 'written:N@ROLE', 'valid:N@ROLE' or 'shutdown@ROLE'"
+)
 
 
 @pytest.mark.parametrize(

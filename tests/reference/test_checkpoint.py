@@ -18,8 +18,9 @@ import pytest
 import torch
 from torch import nn, optim
 
+from reference.system import moments
 from reference.system.files import Unusable
-from reference.trace.checkpoint import Checkpoints, due, resume, save
+from reference.trace.checkpoint import Checkpoints, _Own, due, resume, save
 from tests.support.disk import files_of
 from tests.support.saving import ROLES, RUN, STEPS, Growing, Kept, Role, die_while_saving, play
 
@@ -61,6 +62,41 @@ def names_of(shared: Checkpoints, *steps: int) -> list[str]:
     sums = [part.with_suffix(".sha256") for part in parts]
     grown = [shared.grown(shared.life, role) for role in ROLES]
     return sorted([path.name for path in (*parts, *sums, *grown)] + [f"{step:08d}.json" for step in steps])
+
+
+# What is told
+
+
+def test_each_moment_of_a_checkpoint_is_told_before_the_next_change_of_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, int, list[str]]] = []
+
+    def look(what: str, step: int) -> None:
+        files = [path for path in tmp_path.iterdir() if path.stat().st_size]
+        seen.append((what, step, sorted("scratch" * path.name.startswith(".") + path.suffix for path in files)))
+
+    monkeypatch.setattr(moments, "of_checkpoint", [look])
+    alone(tmp_path)
+    save(7, value=torch.ones(1))
+    assert seen == [
+        ("writing", 7, ["scratch.safetensors"]),
+        ("written", 7, [".safetensors", ".sha256"]),
+        ("valid", 7, [".json", ".safetensors", ".sha256"]),
+    ]
+
+
+def test_a_role_that_did_not_save_last_is_told_of_a_valid_step_at_its_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, int]] = []
+    shared = Checkpoints(tmp_path, ("a", "b")).chosen()
+    a, b = _Own(shared, "a"), _Own(shared, "b")
+    monkeypatch.setattr(moments, "of_checkpoint", [lambda *told: seen.append(told)])
+    for own, step, valid in ((a, 1, []), (b, 1, [1]), (a, 2, [1]), (b, 2, [2])):
+        seen.clear()
+        own.save(step, {})
+        assert [number for what, number in seen if what == "valid"] == valid
 
 
 # What is saved

@@ -59,6 +59,10 @@ def kills() -> Iterator[Any]:
         for when in ("before", "after"):
             plan = f"Crash site={place.site} role={place.caller} nth={place.nth} when={when}"
             yield pytest.param(case, plan, id=f"{name}-{more}{when}", marks=pytest.mark.long)
+        for what in ("writing", "written", "valid"):  # each role makes step 2 valid, or sees at step 3 that it is
+            for role in load(name).roles(case) if what == "written" else [place.callee]:
+                plan = f"Crash role={role} at={what}:2@{role}"
+                yield pytest.param(case, plan, id=f"{name}-{more}{what}-{role}", marks=pytest.mark.long)
 
 
 @pytest.mark.parametrize(("case", "plan"), [*kills()])
@@ -70,7 +74,7 @@ def test_a_run_whose_role_is_killed_has_the_bits_of_a_run_that_nobody_hurt(
     assert found.difference.startswith("bits equal in "), found.difference
     first, second = texts(caplog)
     assert first.endswith(" was killed by SIGKILL")
-    assert "step:" not in plan or second.startswith("life 2 goes on after step ")
+    assert " at=" not in plan or second.startswith("life 2 goes on after step ")
     if plan.startswith(f"Crash role={PLACES[case.tutorial()].step} "):
         assert second in ("life 2 goes on after step 1", "life 2 goes on after step 2")
     assert [life.number for life in Facts(found).lives] == [1, 2] * len(found.ends)

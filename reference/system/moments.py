@@ -1,0 +1,21 @@
+"""Let other tools know moments of a role that they cannot know by replacing a function of torch's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+# Called with (graceful, timeout) when `reference.world.shutdown` begins, in its thread.
+of_shutdown: list[Callable[[bool, float], object]] = []
+# Called when a role saves the checkpoint of a step, with the step and one of these words: "writing", its part is being
+# written; "written", its part is whole; "valid", the parts of all roles are.
+of_checkpoint: list[Callable[[str, int], object]] = []
+
+
+def tell_shutdown(graceful: bool, timeout: float) -> None:
+    for listener in list(of_shutdown):
+        listener(graceful, timeout)
+
+
+def tell_checkpoint(what: str, step: int) -> None:
+    for listener in list(of_checkpoint):
+        listener(what, step)
