@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -19,6 +21,8 @@ from reference.world.world import Function
 
 # Where the ranks of one start meet; torch's own `env` is where those of all starts do.
 _SCHEME = "reference-torchrun"
+# Between two looks whether the other ranks have come (seconds).
+_LOOK_SECONDS = 0.01
 
 
 def run_rank(
@@ -64,18 +68,50 @@ def run_rank(
 
 
 def _meeting(url: str, **how: Any) -> Iterator[tuple[Store, int, int]]:
-    """Give each start of all ranks of one machine names of its own in torchrun's store, which outlives them.
+    """Give each start of all ranks names of its own in torchrun's store, which outlives them.
 
     Otherwise ranks that torchrun has started again may find there the addresses of those that are gone, and wait for
-    them forever. On several machines each torchrun counts its own starts, so their numbers may differ.
+    them forever.
     """
-    alone = os.environ.get("LOCAL_WORLD_SIZE") == os.environ["WORLD_SIZE"]
-    start = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") if alone else "0"
     for store, rank, size in rendezvous(url.replace(_SCHEME, "env", 1), **how):
-        yield PrefixStore(f"start_{start}", store), rank, size
+        yield PrefixStore(f"start {_agreed_start(store, rank, size)}", store), rank, size
 
 
 register_rendezvous_handler(_SCHEME, _meeting)
+
+
+def _agreed_start(store: Store, rank: int, size: int) -> str:
+    """Agree on a name for this start with those ranks that are here now; return it.
+
+    Each torchrun counts the starts of its own machine, so their numbers may differ. Here each other rank writes a word
+    that it has drawn, the first one repeats all words beside its own, which is the name, and each other one confirms
+    the name once it finds its word there. What the ranks of an earlier start have written has other words.
+
+    Raises:
+        TimeoutError: not all ranks came within the time that the store waits for a key.
+    """
+    word, others = secrets.token_hex(8), range(1, size)
+    if rank:
+        store.set(f"word {rank}", word)
+    limit: float = store.timeout.total_seconds()  # type: ignore[attr-defined]
+    due = time.monotonic() + limit
+    while time.monotonic() < due:
+        if rank:
+            name, *words = _value(store, "words").split(" ")
+            if word in words:
+                store.set(f"confirmed {name} {rank}", "")
+                return name
+        else:
+            store.set("words", " ".join([word, *(_value(store, f"word {each}") for each in others)]))
+            if not others or store.check([f"confirmed {word} {each}" for each in others]):
+                return word
+        time.sleep(_LOOK_SECONDS)
+    missing = [each for each in others if not store.check([f"confirmed {word} {each}"])] if rank == 0 else [0]
+    raise TimeoutError(f"waited {limit:g} s for rank {', '.join(map(str, missing))}")
+
+
+def _value(store: Store, key: str) -> str:
+    return store.get(key).decode() if store.check([key]) else ""
 
 
 def _rank_and_size() -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -135,13 +136,12 @@ def test_what_no_test_reaches(measured: Path) -> None:
     assert asked(measured, "rooms").splitlines()[-1].split() == ["all", "20", "3", "91.3", "%"]
 
 
-def test_a_later_run_adds_to_the_record(measured: Path) -> None:
-    (measured / "test_later.py").write_text(
-        "import shop\n\n\ndef test_later():\n    assert shop.unreached(False) == 2\n"
-    )
-    asked(measured, "run", "-q", "-p", "no:cacheprovider", "test_later.py")
-    assert "test_later.py::test_later" in asked(measured, "contexts", f"shop.py:{line_of('# no test')}")
-    assert "test_shop.py::test_role" in asked(measured, "contexts", f"shop.py:{line_of('# role')}")
+def test_a_later_run_adds_to_the_record(measured: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(measured, tmp_path / "later")
+    (folder / "test_later.py").write_text("import shop\n\n\ndef test_later():\n    assert shop.unreached(False) == 2\n")
+    asked(folder, "run", "-q", "-p", "no:cacheprovider", "test_later.py")
+    assert "test_later.py::test_later" in asked(folder, "contexts", f"shop.py:{line_of('# no test')}")
+    assert "test_shop.py::test_role" in asked(folder, "contexts", f"shop.py:{line_of('# role')}")
 
 
 def test_compiled_code_with_probes_is_gone_after_a_run(measured: Path) -> None:

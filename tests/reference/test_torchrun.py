@@ -239,6 +239,28 @@ def test_torchrun_starts_all_ranks_again_and_they_go_on(lost: int, tmp_path: Pat
     check_that_it_went_on(file, ASYNCHRONOUS, folder, before)
 
 
+@pytest.mark.parametrize("lost", [0, 3])
+def test_both_torchruns_start_all_ranks_again_and_they_go_on(
+    lost: int, hosts: tuple[Host, Host], tmp_path: Path
+) -> None:
+    """The server is killed, on the first host, or a worker on the second; both hosts have the folder."""
+    folder, file = tmp_path / "steps", tmp_path / "trace"
+    case = replace(ASYNCHRONOUS, workers=3, timeout=10.0)  # in which the server gives up a worker of the other host
+    with none_left(folder):
+        started = torchrun(hosts, case, "--resume", str(folder), "--save", str(file), PET_MAX_RESTARTS="2")
+        wait_for_step(10, folder, started[0])
+        for process in started:  # so that none starts a rank again while the folder is read
+            process.send_signal(signal.SIGSTOP)
+        (pid,) = (int(entry.name) for entry, rank in users_of(folder).items() if rank == lost)
+        os.kill(pid, signal.SIGKILL)
+        before = last_checkpoint(folder)
+        for process in started:
+            process.send_signal(signal.SIGCONT)
+        statuses, said = ends(started, SECONDS)
+    assert statuses == [0, 0], said
+    check_that_it_went_on(file, case, folder, before)
+
+
 def test_a_new_start_goes_on_when_the_servers_machine_was_lost(hosts: tuple[Host, Host], tmp_path: Path) -> None:
     """All processes of one host are killed, torchrun's among them; both hosts have the folder."""
     folder, file, case = tmp_path / "steps", tmp_path / "trace", replace(ASYNCHRONOUS, workers=3)
