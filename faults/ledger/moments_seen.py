@@ -72,8 +72,12 @@ def _of(role: str, timeline: Timeline, sites: Mapping[str, Called]) -> Iterator[
     seen = {event.event for event in timeline.of("up", "shutdown") if event.role == role}
     if "up" in seen:
         yield Moments(Moment("up", role), Moment("up", role))
+    last = max((int(event.details["number"]) for event in timeline.of("written")), default=0)
     for what in OF_STEPS:
-        if steps := [number for number in steps_of(role, timeline, what) if number > 0]:
+        steps = [number for number in steps_of(role, timeline, what) if number > 0]
+        if what == "valid":  # who saves last is told of the last one, and that may be another role in the next run
+            steps = [number for number in steps if number < last]
+        if steps:
             yield Moments(Moment(what, role, steps[0]), Moment(what, role, steps[-1]))
     for site, calls in sites.items():
         if count := calls.callers.get(role, 0):

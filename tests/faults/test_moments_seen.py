@@ -12,7 +12,7 @@ EVENTS = (
     *(Event("b", "step", 0.2, {"number": number}) for number in (8, 1, 1, 0)),
     *(Event("a", "invoke", 0.2, {"site": "shop:pay", "nth": nth, "to": "b"}) for nth in (1, 2)),
     *(Event("b", "written", 0.3, {"number": number}) for number in (2, 4)),
-    Event("b", "valid", 0.4, {"number": 2}),
+    *(Event("b", "valid", 0.4, {"number": number}) for number in (2, 4)),
     Event("b", "shutdown", 0.9),
 )
 
