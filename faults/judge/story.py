@@ -56,24 +56,28 @@ def sentence(facts: Facts, judgement: Judgement) -> str:
 
 
 def _happened(facts: Facts) -> Iterator[str]:
-    """Yield sentences: the faults that fired, the failures after them, and when all had ended."""
+    """Yield sentences: the faults that fired and the failures, by time, and when all had ended."""
     run = facts.run
     hits = sorted(((event.time, number) for number, event in facts.effects.items() if event is not None))
-    for time, number in hits[:3]:
-        again = f", and {len(hits) - 3} more faults fired" if len(hits) > 3 and number == hits[2][1] else ""
-        yield f"{_capital(did(facts, number))} {time:.2f} s after the start{again}."
     failures = facts.of_roles or facts.failures
     noticed = [each for each in failures if each.end.process not in facts.killed]
+    told = []
+    for time, number in hits[:3]:
+        again = f", and {len(hits) - 3} more faults fired" if len(hits) > 3 and number == hits[2][1] else ""
+        told.append((time, f"{_capital(did(facts, number))} {time:.2f} s after the start{again}."))
     if noticed:
         first, *others = noticed
         names = [player(each.role) for each in others]
         then = f"; then {_listed(names)} failed" if names else ""
-        yield f"{_capital(player(first.role))} {_end(first)}{_later(first.time, hits)}{then}."
+        told.append((first.time, f"{_capital(player(first.role))} {_end(first)}{_later(first.time, hits)}{then}."))
+    yield from (text for _, text in sorted(told, key=lambda each: each[0]))
+    last = max((life.end.time for life in facts.lives), default=0.0) - run.timeline.zero
     if waits := list(told_waits(facts)):
         yield f"{_capital('; '.join(waits[:3]))}{f'; and {len(waits) - 3} more wait' * (len(waits) > 3)}."
     elif facts.every_role_returned and facts.lives:
-        last = max(life.end.time for life in facts.lives) - run.timeline.zero
         yield f"All roles returned, the last one {last:.1f} s after the start."
+    elif facts.success and (lives := max((life.number for life in facts.lives), default=1)) > 1:
+        yield f"Roles were started again {_often(lives - 1)}, and the last one returned {last:.1f} s after the start."
     elif run.complete and hits and noticed:
         late, most = max(each.time for each in failures) - hits[-1][0], allowed(run, hits[0][0])[0]
         yield f"All who failed had ended {max(0.0, late):.1f} s after the last fault; {most:.1f} s are allowed."
@@ -82,6 +86,10 @@ def _happened(facts: Facts) -> Iterator[str]:
 def _listed(names: Sequence[str]) -> str:
     shown = [*names[:4], *([f"{len(names) - 4} more"] if len(names) > 4 else [])]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _often(times: int) -> str:
+    return {1: "once", 2: "twice"}.get(times, f"{times} times")
 
 
 def _end(failure: Failure) -> str:

@@ -11,7 +11,7 @@ from faults.judge.rules import DEFECTS, LOUD, SUCCESSES, UNKNOWN, judge
 from faults.judge.story import MEANS, fault_stories, sentence
 from faults.ledger import Event, record
 from faults.plan.kinds import KINDS
-from tests.judge.by_hand import DROP, event, fired, raised, script, world
+from tests.judge.by_hand import CRASH, DROP, crashed, event, fired, raised, script, started, world
 from tests.support.stored_runs import stored_run
 
 Stored = Callable[[str], Facts]
@@ -65,6 +65,17 @@ def test_a_role_that_exited_is_told_by_its_status_and_not_by_what_it_logged() ->
     logged = event("b", "logged", 2.5, text="x", links=raised("b", "Lost").details["links"])
     run = script(DROP, fired(), logged, event("b", "exit", 3.0, status=3), status=1)
     assert " b exited with status 3, 1.00 s later. " in sentence(Facts(run), judge(run))
+
+
+def test_lives_are_told_in_their_order() -> None:
+    second, third = started("b", 4.0, 12), started("b", 6.0, 22)
+    ends = [crashed(), raised("b", "Lost", time=5.0, process=12), crashed(number=1, time=5.5)]
+    run = script(f"{CRASH}; {CRASH} lives=2", *ends, *second, *third, status=0)
+    assert sentence(Facts(run), judge(run)).startswith(
+        "The plan ended b 2.00 s after the start. b raised Lost, 3.00 s later. "
+        "The plan ended b 5.50 s after the start. "
+        "Roles were started again twice, and the last one returned 9.0 s after the start. "
+    )
 
 
 def test_each_verdict_has_a_meaning() -> None:
