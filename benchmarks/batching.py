@@ -3,7 +3,9 @@
     python benchmarks/batching.py --json batching.json --picture batching.png
 
 Ours is the tutorial, unchanged, timed from outside by its progress reports; one episode runs before the first that
-counts. ``--published`` runs a program of its own beside it, in the same interleaved run.
+counts. *Calls alone* are what torch's calls cost: the same roles, arguments, answers and fan-in, and nothing computed.
+*In one process* the twin computes the same without a call, with one thread. ``--published`` runs a program of its own
+beside it, in the same interleaved run.
 """
 
 from __future__ import annotations
@@ -13,19 +15,74 @@ import os
 import re
 import socket
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import measure
+import numpy as np
+import torch
+import torch.distributed.rpc as rpc
 from measure import BenchmarkError
 
-from reference.batch_reinforce import Case, roles
+from reference.batch_reinforce import Case, roles, train_locally
 from reference.cli.table_command import Clock, draw
+from reference.roles import Roles, numbered
 from reference.world import launch
 
 MODES = {"batched": True, "unbatched": False}
+
+# --- The calls alone -------------------------------------------------------------------------------------------------
+
+_waiting: list[torch.futures.Future[int]] = []
+
+
+def answer(observers: int, ob_id: int, state: np.ndarray[Any, Any]) -> int:
+    """Runs on the agent."""
+    return 0
+
+
+@rpc.functions.async_execution  # type: ignore[untyped-decorator]
+def answer_together(observers: int, ob_id: int, state: np.ndarray[Any, Any]) -> torch.futures.Future[int]:
+    """Runs on the agent, in its only RPC thread: the last observer's call completes those of all."""
+    _waiting.append(future := torch.futures.Future[int]())
+    if len(_waiting) == observers:
+        for each in _waiting:
+            each.set_result(0)
+        _waiting.clear()
+    return future
+
+
+def ask(batch: bool, observers: int, ob_id: int, n_steps: int) -> None:
+    """Runs on an observer."""
+    state, function = np.zeros(4, dtype=np.float32), answer_together if batch else answer
+    for _ in range(n_steps):
+        rpc.rpc_sync("agent", function, args=(observers, ob_id, state), timeout=30)
+
+
+def ask_all(case: Case) -> float:
+    """Runs on the agent: seconds of all episodes but the first."""
+    names = numbered("observer", case.observers)
+    for episode in range(case.steps):
+        if episode == 1:
+            begin = time.monotonic()
+        calls = [
+            rpc.rpc_async(name, ask, args=(case.batch, len(names), ob_id, case.n_steps), timeout=0)
+            for ob_id, name in enumerate(names)
+        ]
+        torch.futures.wait_all(calls)
+    return time.monotonic() - begin
+
+
+def calls_alone(case: Case) -> Roles:
+    options = {"agent": {"num_worker_threads": 1}}
+    return Roles({"agent": partial(ask_all, case)}, each=options, serving=numbered("observer", case.observers))
+
+
+# --- All ways --------------------------------------------------------------------------------------------------------
 
 
 class Setting:
@@ -40,19 +97,34 @@ class Setting:
     def ways(self) -> measure.Ways:
         """Each way's measurement: environment steps per second, of all observers together."""
         ways = {mode: partial(self.ours, batch) for mode, batch in MODES.items()}
+        ways |= {f"{mode} calls alone": partial(self.calls, batch) for mode, batch in MODES.items()}
+        ways |= {f"{mode} in one process": partial(self.local, batch) for mode, batch in MODES.items()}
         if self.published is None:
             return ways
         # One run of the program prints both figures: the second way takes the figure left by the first.
         return {**ways, **{f"published {mode}": partial(self.said, mode) for mode in MODES}}
 
     def ours(self, batch: bool) -> float:
-        case = Case(**{**self.case.__dict__, "batch": batch})
+        case = replace(self.case, batch=batch)
         clock = Clock(None)
         with launch(roles(case), deadline=self.deadline, on_progress=clock) as world:
             measure.returned(world)
         if len(clock.times) != case.steps:
             raise BenchmarkError(f"{len(clock.times)} episodes were reported, wanted {case.steps}")
         return (case.steps - 1) * case.n_steps * case.observers / (clock.times[-1] - clock.times[0])
+
+    def calls(self, batch: bool) -> float:
+        case = replace(self.case, batch=batch)
+        with launch(calls_alone(case), deadline=self.deadline) as world:
+            seconds: Any = measure.returned(world)["agent"]
+        return (case.steps - 1) * case.n_steps * case.observers / float(seconds)
+
+    def local(self, batch: bool) -> float:
+        case = replace(self.case, batch=batch)
+        train_locally(replace(case, steps=1))
+        begin = time.monotonic()
+        train_locally(case)
+        return case.steps * case.n_steps * case.observers / (time.monotonic() - begin)
 
     def said(self, mode: str) -> float:
         if mode not in self.printed:
@@ -63,11 +135,15 @@ class Setting:
     def result(self, repeats: int) -> dict[str, Any]:
         title = f"{self.case.observers} observers, "
         samples = measure.interleaved(self.ways(), repeats, unit="steps/s", title=title)
-        published = {mode: f"published {mode}" for mode in MODES if f"published {mode}" in samples}
+        beside = {
+            each.format(mode): mode
+            for mode in MODES
+            for each in ("published {}", "{} calls alone", "{} in one process")
+        }
         return {
             "observers": self.case.observers,
             "steps_per_second": {name: measure.spread(each) for name, each in samples.items()},
-            "ours/published": {m: measure.ratios(samples[m], samples[name]) for m, name in published.items()},
+            "ours/it": {n: measure.ratios(samples[m], samples[n]) for n, m in beside.items() if n in samples},
         }
 
 
@@ -97,10 +173,10 @@ def show(results: Sequence[Mapping[str, Any]]) -> None:
     rows = []
     for result in results:
         for name, rates in result["steps_per_second"].items():
-            ratio = result["ours/published"].get(name)
+            ratio = result["ours/it"].get(name)
             last = ["", "", ""] if ratio is None else measure.cells(ratio, 2)
             rows.append([name, str(result["observers"]), *measure.cells(rates, 0), *last])
-    head = ["environment steps per second", "observers", "median", "min", "max", "ours / published", "min", "max"]
+    head = ["environment steps per second", "observers", "median", "min", "max", "ours / it", "min", "max"]
     print(measure.table(head, rows))
 
 
