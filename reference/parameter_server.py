@@ -98,13 +98,20 @@ class ParameterServer:
     @staticmethod
     @rpc.functions.async_execution  # type: ignore[untyped-decorator]
     def save(ps_rref: RRef[Any], worker: str, step: int) -> torch.futures.Future[None]:
-        """Save a checkpoint when each worker has called this after ``step`` updates. The answer comes then."""
+        """Save a checkpoint when each worker has called this after ``step`` updates. The answer comes then.
+
+        Raises:
+            OSError, TypeError: the checkpoint cannot be written. The server ends, and all workers have this answer.
+        """
         ps = ps_rref.local_value()
-        with ps.lock:
-            future, last = ps.calls.meet(worker)
-            if last:
-                checkpoint.save(step, model=ps.model, calls=ps.calls, trace=ps.recorder)
+        future, last = ps.calls.meet(worker)
         if last:
+            try:
+                with ps.lock:
+                    checkpoint.save(step, model=ps.model, calls=ps.calls, trace=ps.recorder)
+            except Exception as error:
+                ps.calls.part(error)
+                raise
             ps.calls.part()
         return future  # type: ignore[no-any-return]
 

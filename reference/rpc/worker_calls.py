@@ -59,13 +59,18 @@ class WorkerCalls(Liveness):
             self._met[worker] = torch.futures.Future()
             return self._met[worker], len(self._met) == len(self.names)
 
-    def part(self) -> None:
-        """End a meeting. Call it without a lock, because it makes all replies."""
+    def part(self, error: Exception | None = None) -> None:
+        """End a meeting, and with ``error`` the whole work. Call it without a lock, because it makes all replies."""
         with self._lock:
             met, self._met = self._met, {}
             self.last = dict.fromkeys(self.names, time.monotonic())
         for future in met.values():
-            future.set_result(None)
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)  # type: ignore[arg-type]
+        if error is not None:
+            self.fail(f"{type(error).__name__}: {error}")
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         """The calls so far, for a checkpoint in which each worker has pushed what it pulled for."""

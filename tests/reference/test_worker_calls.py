@@ -9,6 +9,7 @@ from contextlib import closing
 
 import pytest
 
+from reference.rpc.waiting import ParticipantFailed
 from reference.rpc.worker_calls import MissingWorker, WorkerCalls
 from reference.training.worker_order import PULL, PUSH
 
@@ -54,3 +55,15 @@ def test_only_the_silent_are_named() -> None:
         calls.wait_for_all()
     calling.join()
     assert str(caught.value) == "nothing for 1.0 s from worker3 (sent 0 of 2)"
+
+
+def test_a_meeting_that_fails_ends_the_work_and_is_told_to_all_who_met(calls: WorkerCalls) -> None:
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(calls.wait_for_all)
+        met = [calls.meet(worker)[0] for worker in ("worker1", "worker2")]
+        calls.part(OSError("the disk is full"))
+        with pytest.raises(ParticipantFailed, match=r"^OSError: the disk is full$"):
+            waiting.result(20)
+    for future in met:
+        with pytest.raises(OSError, match="the disk is full"):
+            future.wait()

@@ -80,6 +80,24 @@ def test_a_run_whose_role_is_killed_has_the_bits_of_a_run_that_nobody_hurt(
     assert [life.number for life in Facts(found).lives] == [1, 2] * len(found.ends)
 
 
+def full_disks() -> Iterator[Any]:
+    for name in TRAINING:
+        case = quick(name, timeout=5.0)
+        for role in load(name).roles(case):
+            mark = one_of("full disk") if role == PLACES[name].callee else pytest.mark.long
+            yield pytest.param(case, role, id=f"{name}-{role}", marks=mark)
+
+
+@pytest.mark.parametrize(("case", "role"), [*full_disks()])
+def test_a_full_disk_of_any_role_ends_all_in_time(case: Any, role: str, tmp_path: Path) -> None:
+    roles = load(case.tutorial()).roles(case)
+    checkpoints = Checkpoints.of_case(tmp_path, case, [*roles])
+    with launch(roles, checkpoints=checkpoints, before=partial(plays.full_disk, role), deadline=30) as world:
+        outcomes = world.wait()
+    assert all(isinstance(each, Raised) for each in outcomes.values()), outcomes
+    assert "No space left on device" in str(outcomes[role])
+
+
 # Worlds
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -17,6 +18,16 @@ from faults.run.runs import Subject
 from reference.outcome import Outcome, Returned
 from reference.trace.checkpoint import Checkpoints, resume, save
 from tests.support.roles_plain import Unlucky, await_true, kill_oneself
+
+
+def full_disk(of: str, role: str) -> None:
+    """``launch(before=)``: the role ``of`` can write no checkpoint."""
+
+    def full(fd: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    if role == of:
+        os.fsync = full
 
 
 def steps(until: int = 3) -> int:
