@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 import tests.tiers.__main__ as tiers
-from tests.support.processes import children_of, left_after
+from tests.support.processes import descendants_of, left_after
+from tests.support.roles_plain import await_true
 from tests.tiers.stages import NICER, End, Job, report, run
 
 
@@ -148,7 +149,7 @@ from tests.tiers.stages import Job, run
 endless = "python -c 'import time; print(1, flush=True); time.sleep(1000)'"
 interrupts.listen()
 try:
-    run([(Job("a", endless), Job("b", endless))], Path(sys.argv[1]), go_on=True, known={})
+    run([(Job("a", endless), Job("b", f'sh -c "{endless} & wait"'))], Path(sys.argv[1]), go_on=True, known={})
 except KeyboardInterrupt:
     sys.exit(interrupts.STATUS)
 """
@@ -159,8 +160,8 @@ def test_ending_it_ends_all_commands(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert [process.stdout.readline() for _ in range(2)] == ["--- a, b\n", "1\n"]
-        others = children_of(process.pid)
-        assert len(others) == 2
+        await_true(lambda: len(descendants_of(process.pid)) == 3)
+        others = descendants_of(process.pid)
         process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 130
     assert left_after(others, 10) == set()

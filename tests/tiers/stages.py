@@ -74,7 +74,12 @@ def _at_once(jobs: Sequence[Job], folder: Path) -> Generator[tuple[str, End], No
             begin = partial(_begin, NICER if started else 0)
             with logs[job].open("wb") as output, interrupts.held():
                 started[job] = subprocess.Popen(
-                    words, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, preexec_fn=begin
+                    words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    preexec_fn=begin,
+                    start_new_session=True,
                 )
         print(f"--- {', '.join(job.name for job in jobs)}", flush=True)
         begun, waiting, shown = time.monotonic(), dict(started), dict.fromkeys(jobs, 0)
@@ -101,16 +106,20 @@ def _begin(nicer: int) -> None:
 
 
 def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """End processes. A further signal does not cut their end short."""
+    """End processes and what they have started, which tox does not. A further signal does not cut their end short."""
     with interrupts.held():
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            try:
-                process.wait(GRACE)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        running = [process for process in processes if process.poll() is None]
+        for process in running:
+            os.killpg(process.pid, signal.SIGTERM)
+        due = time.monotonic() + GRACE
+        for process in running:
+            with suppress(ProcessLookupError):  # all have ended
+                while time.monotonic() < due:
+                    process.poll()
+                    os.killpg(process.pid, 0)
+                    time.sleep(0.05)
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def _show(log: Path, shown: int) -> int:
