@@ -231,6 +231,7 @@ def _of_world(run: Run) -> list[Life]:
         for number, events in enumerate(lives, 1):
             process = _pid(events[0]) if events else 0
             time = (events[-1].time if events else 0.0) + run.timeline.zero
+            time = min((end.time for end in run.lost if end.time >= time), default=time)  # who was lost ended before it
             with_world = End(GONE, "was ended with its world, which was started again", time)
             end = last if number == len(lives) else lost.get(process, with_world)
             raised = _last(events, "raised") if end.kind == "Raised" else None

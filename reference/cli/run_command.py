@@ -26,7 +26,7 @@ from reference.cli.table_command import OPTIONS, grid_of, run_table
 from reference.outcome import WorldError
 from reference.system.text import one_line, printable, shown
 from reference.trace.case import Case, listed
-from reference.trace.checkpoint import Checkpoints
+from reference.trace.checkpoint import MISSING, Checkpoints
 from reference.trace.trace import Trace, TraceError
 from reference.verify.verify import culprits, exit_status, judged, prove, trace_of
 from reference.world.launcher import launch
@@ -159,6 +159,11 @@ def _run_here(
     ):
         outcomes = world.wait()
         logs = {name: world.log(name) for name in culprits(outcomes)}
+        missing = [
+            f"{name}: {line}" for name in roles for line in world.log(name).splitlines() if line.startswith(MISSING)
+        ]
+    if missing:
+        print(f"{missing[0]}{f' (and {len(missing) - 1} more)' * (len(missing) > 1)}", file=sys.stderr)
     try:
         trace = trace_of(outcomes)
     except TraceError:

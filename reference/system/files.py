@@ -25,9 +25,10 @@ ROOM = 2**16
 class Unusable(OneLine, OSError):
     """A file or a folder cannot be used: one line with its name. ``strerror`` says why, without the name."""
 
-    def __init__(self, path: str | os.PathLike[str], why: object) -> None:
+    def __init__(self, path: str | os.PathLike[str], why: object = None) -> None:
+        """Without ``why``, ``path`` is the whole text: so torch makes the error again at an RPC's caller."""
         reason = getattr(why, "strerror", None) or str(why)
-        super().__init__(f"{os.fspath(path)}: {reason}")
+        super().__init__(os.fspath(path) if why is None else f"{os.fspath(path)}: {reason}")
         self.strerror = reason
 
 

@@ -42,6 +42,7 @@ from reference.trace.case import Case
 
 SCHEMA = 1
 KEPT = 2  # valid steps; of two, one is whole whatever happens to the other
+MISSING = "no checkpoint of step"  # so begins a role's warning
 
 _PART = re.compile(r"(?:(?P<step>[0-9]{8,})\.)?(?P<life>[0-9a-f]{8})\.[^.]+\.(?:safetensors|sha256|grown)")
 _SCRATCH = re.compile(r"\.[0-9a-f]{16}\.(?:safetensors|sha256|json)")  # the names of `whole`
@@ -301,7 +302,7 @@ def save(step: int, **owners: Owner) -> None:
         named = error if isinstance(error, Unusable) else Unusable(error.filename or _own.shared.folder, error)
         if not _own.shared.optional:
             raise named from error.__cause__
-        logger.warning("no checkpoint of step %d: %s", step, named)
+        logger.warning("%s %d: %s", MISSING, step, named)
 
 
 # --- The files of one role -------------------------------------------------------------------------------------------

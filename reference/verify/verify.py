@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from reference import load
@@ -235,26 +236,41 @@ def verify(case: Case, on_progress: Progress | None = None, *, goal: bool = Fals
 
     An exact case whose operations round is refused before anything runs. The row's ``seconds`` are the world's.
     """
+    return played(case, on_progress, goal=goal)()
+
+
+def played(
+    case: Case, on_progress: Progress | None = None, meanwhile: Callable[[], object] = str, *, goal: bool = False
+) -> Callable[[], Row]:
+    """Do the first half of `verify`, and return the second one, which judges the run.
+
+    ``meanwhile``: called while the world runs, such as to judge an earlier run.
+    """
     module = load(case.tutorial())
     roles = module.roles(case)
     try:
         prove(case)
     except NotExact as error:
-        return Row(case, len(roles), 0.0, str(error), "refused")
+        return partial(Row, case, len(roles), 0.0, str(error), "refused")
     start = time.monotonic()
     with launch(roles, deadline=DEADLINE, on_progress=on_progress, isolated=True) as world:
+        meanwhile()
         outcomes = world.wait()
-    seconds = time.monotonic() - start
+        row = partial(Row, case, len(roles), max(world.ended.values()) - start)
     try:
         run = trace_of(outcomes)
     except TraceError:
-        return Row(case, len(roles), seconds, "; ".join(f"{n} {o}" for n, o in culprits(outcomes).items()), "failed")
+        return partial(row, "; ".join(f"{name} {outcome}" for name, outcome in culprits(outcomes).items()), "failed")
     if not run.case.same_result_as(case):
-        return Row(case, len(roles), seconds, f"the trace is of another case: {run.case}", "wrong")
+        return partial(row, f"the trace is of another case: {run.case}", "wrong")
+    return partial(_judged, run, row, goal)
+
+
+def _judged(run: Trace, row: Callable[..., Row], goal: bool) -> Row:
     difference, verdict, explanation = judged(run)
     if goal:
         difference, verdict = _with_goal(run, (difference, verdict))
-    return Row(case, len(roles), seconds, difference, verdict, explanation)
+    return row(difference, verdict, explanation)
 
 
 def judged(run: Trace) -> tuple[str, str, Sequence[str]]:

@@ -82,6 +82,9 @@ class World:
 
     def _begin_life(self) -> None:
         self._start = self._begin()
+        if self._start or self.life > 1:
+            where = f"goes on after step {self._start}" if self._start else "begins with the first step"
+            logger.info("life %d %s", self.life, where)
         self._supervisor = self._watch(whole=self.life <= self._restarts)
         try:
             self._supervisor.start()
@@ -123,8 +126,6 @@ class World:
             self.life += 1
             new_rendezvous(self.folder)
             self._begin_life()
-            where = f"goes on after step {self._start}" if self._start else "begins with the first step"
-            logger.info("life %d %s", self.life, where)
             self._wait_for_life()
         return self.outcomes
 

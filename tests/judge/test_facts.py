@@ -135,3 +135,12 @@ class TestFailures:
         assert found.last["a"].end.types == ("Lost", "RuntimeError", "Exception")
         untold = Facts(world(ends=ends)).failures[1]
         assert [(each.name, each.text) for each in untold.links] == [("Lost", "raised x.Lost: no")]
+
+
+def test_a_life_that_was_ended_with_its_world_ends_after_what_ended_it() -> None:
+    killed = [End("Killed", "was killed by SIGKILL", time, process=2) for time in (107.0, 109.5, 110.0)]
+    facts = Facts(world("seed=0", *started("a", 10.0, 11), *started("b", 10.0, 12), lost=killed))
+    first = next(life for life in facts.lives if (life.role, life.number) == ("a", 1))
+    assert first.of("shutdown") is not None
+    assert first.events[-1].time == 8.0
+    assert first.end.time == 109.5

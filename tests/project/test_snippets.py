@@ -102,7 +102,7 @@ def test_a_command_line_is_accepted(
     for name in ("my.py", "shop.py", "greet.py", "train.py", "expected.toml"):
         (folder / name).touch()
     (folder / "plan.txt").write_text("Drop site=__main__:pay role=till nth=1 side=reply")
-    for place in ("run_command.launch", "verify_command.verify", "table_command.warm_up", "run_command.run_rank"):
+    for place in ("run_command.launch", "verify_command.played", "table_command.warm_up", "run_command.run_rank"):
         monkeypatch.setattr(f"reference.cli.{place}", started)
     for place in ("run_suite", "judge_suite"):
         monkeypatch.setattr(f"reference.cli.conform_command.{place}", started)
@@ -253,6 +253,9 @@ def test_the_program_of_recovery(folder: Path) -> None:
     assert len(program.splitlines()) <= 40
     (folder / "train.py").write_text(program)
     command_says(folder, command.replace("Crash", "Crash --sites gradient"), said, 0)
+    (folder / "train.py").write_text(program.replace("self.draws.set_state(state)", "pass"))
+    plan = "Crash site=__main__:Trainer.gradient nth=7 when=after"
+    command_says(folder, f'python -m faults run --same-output --plan "{plan}" --script train.py', "verdict: wrong", 1)
 
 
 @pytest.mark.long

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -70,6 +72,10 @@ class FakeWorld:
 
     def wait(self) -> dict[str, Outcome]:
         return self.outcomes
+
+    @property
+    def ended(self) -> dict[str, float]:
+        return dict.fromkeys(self.outcomes, time.monotonic())
 
     def log(self, role: str) -> str:
         return self.logs.get(role, "")
@@ -439,6 +445,19 @@ def test_checkpoints_of_another_case_are_refused_with_the_field(
     assert line.startswith(f"{saved}: no checkpoint can be used: {saved}/00000004.json: {said}")
 
 
+def test_a_run_says_from_which_step_it_goes_on(saved: Path, tmp_path: Path, capsys: Capture) -> None:
+    folder = shutil.copytree(saved, tmp_path / "copy")
+    assert main([*SAVING, "--resume", str(folder)]) == 0
+    assert "life 1 goes on after step 4\n" in capsys.readouterr().err
+
+
+def test_a_checkpoint_that_was_left_out_is_told(world: FakeWorld, tmp_path: Path, capsys: Capture) -> None:
+    lines = [f"no checkpoint of step {step}: /x: No space left on device\n" for step in (2, 3, 4)]
+    world.logs = {"ps": "".join(lines), "worker1": "step 2\n"}
+    assert main([*SAVING, "--resume", str(tmp_path), "--optional-checkpoints"]) == 0
+    assert capsys.readouterr().err == f"ps: {lines[0].rstrip()} (and 2 more)\n"
+
+
 def test_a_file_is_no_folder_for_checkpoints(tmp_path: Path, refused: Refused) -> None:
     (tmp_path / "file").touch()
     assert refused([*SAVING, "--resume", f"{tmp_path}/file/new"]) == f"{tmp_path}/file/new: Not a directory"
@@ -511,11 +530,13 @@ def test_verify_runs_every_case_of_every_name(
     """There is one row per case, in order, even if a name is given twice."""
     asked: list[Case] = []
 
-    def pretend(case: Case, on_progress: object) -> Row:
+    def pretend(case: Case, on_progress: object, meanwhile: Callable[[], None]) -> Callable[[], Row]:
         asked.append(case)
-        return Row(case, 7, 1.25, "the worst error is 0.50 of its bound, in x", "within bound")
+        if len(asked) % 2:  # otherwise nothing runs, as for a case that is refused
+            meanwhile()
+        return partial(Row, case, 7, 1.25, "the worst error is 0.50 of its bound, in x", "within bound")
 
-    monkeypatch.setattr(verify_command, "verify", pretend)
+    monkeypatch.setattr(verify_command, "played", pretend)
     assert main(["verify", *names]) == 0
     assert asked == [case_of(name, given) for name in names or TUTORIALS for given in CASES[name]]
     body = rows(capsys.readouterr().out)
@@ -538,7 +559,7 @@ def test_one_bad_row_fails_verify_and_an_unknown_one_gives_3_if_no_other_is_bad(
 ) -> None:
     left = iter(verdicts)
     why = ("one\ntwo",)
-    monkeypatch.setattr(verify_command, "verify", lambda case, on_progress: Row(case, 2, 1.0, "", next(left), why))
+    monkeypatch.setattr(verify_command, "played", lambda case, *_: lambda: Row(case, 2, 1.0, "", next(left), why))
     monkeypatch.setitem(CASES, "parameter_server", ({}, {}))
     assert main(["verify", "parameter_server"]) == status
     out = capsys.readouterr().out
@@ -637,11 +658,11 @@ def test_under_torchrun_a_case_that_cannot_fit_is_refused(
 def test_long_adds_rows_that_have_a_goal(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     asked: list[dict[str, bool]] = []
 
-    def pretend(case: Case, on_progress: object, **judged_by: bool) -> Row:
+    def pretend(case: Case, *_: object, **judged_by: bool) -> Callable[[], Row]:
         asked.append(judged_by)
-        return Row(case, 3, 1.0, "-", "missed" if judged_by else "equal")
+        return partial(Row, case, 3, 1.0, "-", "missed" if judged_by else "equal")
 
-    monkeypatch.setattr(verify_command, "verify", pretend)
+    monkeypatch.setattr(verify_command, "played", pretend)
     assert main(["verify", "reinforce"]) == 0
     assert main(["verify", "--long", "reinforce"]) == 1
     short = len(CASES["reinforce"])

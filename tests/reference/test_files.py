@@ -125,6 +125,11 @@ def test_what_is_no_plain_file_is_refused_at_once_and_named(name: str, tmp_path:
     assert caught.value.strerror == why
 
 
+def test_an_error_is_made_again_from_its_text_as_torch_does_it_at_a_caller() -> None:
+    error = Unusable("x", "No space left on device")
+    assert str(type(error)(str(error))) == str(error) == "x: No space left on device"
+
+
 def test_a_name_that_no_file_has_is_refused() -> None:
     with pytest.raises(Unusable, match=r"^a\\x00b: embedded null byte$"):
         content_of(Path("a\0b"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Mapping
 from dataclasses import Field, fields, replace
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 from reference import TUTORIALS, load, rpc_basics
 from reference.training.training_case import ExactableCase
 from reference.verify import judge, prove
-from reference.verify.verify import quick, verify
+from reference.verify.verify import played, quick, verify
 from tests.support.runs import run
 
 
@@ -27,6 +29,26 @@ def test_a_run_of_another_case_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None
     row = verify(asked)
     assert row.verdict == "wrong"
     assert row.difference == f"the trace is of another case: {other}"
+
+
+def test_an_earlier_run_can_be_judged_while_a_world_runs() -> None:
+    """The world waits for what is done meanwhile, and that for the world."""
+    begun, heard = threading.Event(), threading.Event()
+    waited: list[bool] = []
+
+    def on_progress(role: str, record: Mapping[str, Any]) -> None:
+        if not heard.is_set():
+            waited.append(begun.wait(20))
+            heard.set()
+
+    def meanwhile() -> None:
+        begun.set()
+        waited.append(heard.wait(20))
+
+    judge = played(quick("parameter_server"), on_progress, meanwhile)
+    assert all(waited)
+    assert len(waited) > 1
+    assert judge().verdict == "equal"
 
 
 @pytest.mark.parametrize("name", TUTORIALS)

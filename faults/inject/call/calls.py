@@ -152,7 +152,10 @@ class Calls:
                 with suppress(Exception):  # `rpc_sync` raises it
                     future.wait()
         finally:
-            future.add_done_callback(partial(self._ended, id(note)))
+            if waits and future.done():
+                self._ended(id(note), future)
+            else:
+                future.add_done_callback(partial(self._ended, id(note)))
         return result
 
     def _send_in_flight(
