@@ -27,7 +27,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from faults.judge.bound import bound_of_timeout
 from faults.judge.proof import firings, unseen
-from faults.judge.rules import Judgement
+from faults.judge.rules import LOUD, Judgement
 from faults.ledger.moments_seen import census, roles_of, steps_of
 from faults.ledger.record import Run
 from faults.plan import Fault, Plan, PlanError
@@ -201,6 +201,8 @@ def _fired(found: Run) -> tuple[Fault, ...]:
 
 def _mistake(target: Target, found: Run, judgement: Judgement) -> str:
     again = frozenset({"recovered", "equal"})  # a crash after the last role's value has lost nothing
+    if len(firings(found)) > target.restarts:  # a fault without a role has crashed its callee for each caller
+        again |= {LOUD}
     may = again if target.restarts else may_come(found.plan.faults, foreign=target.foreign)
     if judgement.verdict in may:
         return ""

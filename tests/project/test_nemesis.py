@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -9,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from faults.judge.rules import judge
 from faults.plan import Plan
 from tests import nemesis
+from tests.judge.by_hand import CRASH, crashed, raised, script, started
 from tests.nemesis import KINDS, Target, hunt, judged, may_come, shrunk
 from tests.support import roles_subjects as plays
 
@@ -63,6 +66,18 @@ def test_a_silent_error_is_found_and_shrunk(tmp_path: Path) -> None:
 )
 def test_what_may_come_depends_on_the_faults(foreign: bool, plan: str, verdict: str, may: bool) -> None:
     assert (verdict in may_come(Plan.parse(plan).faults, foreign=foreign)) is may
+
+
+@pytest.mark.parametrize(("restarts", "wrong"), [(1, ""), (2, "failed loudly, wanted equal, recovered of Crash")])
+def test_a_program_may_fail_if_it_was_ended_more_often_than_it_may_be_started(
+    restarts: int, wrong: str, tmp_path: Path
+) -> None:
+    ends = [crashed(), crashed(number=1, time=5.5, pid=12), raised("a", "Lost", time=6.0)]
+    run = script(f"{CRASH}; {CRASH} lives=2", *ends, *started("b", 4.0, 12), status=1, cut="b")
+    judgement = judge(run)
+    assert judgement.verdict == "failed loudly", str(judgement)
+    hurt = replace(target(plays.careful, tmp_path), restarts=restarts)
+    assert nemesis._mistake(hurt, run, judgement) == wrong
 
 
 def test_the_seed_decides_the_plans(tmp_path: Path) -> None:
