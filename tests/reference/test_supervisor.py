@@ -66,9 +66,9 @@ def test_a_starting_role_that_answers_is_not_stuck() -> None:
 def test_a_start_in_which_all_roles_wait_for_each_other_ends_although_they_answer() -> None:
     """gloo's start does this if memory is so short that its connections are not made."""
     start = time.monotonic()
-    outcomes = played(A_AND_B, before=roles_grace.waits_in_its_start, grace=0.2)
+    outcomes = played(A_AND_B, before=roles_grace.waits_in_its_start, grace=1)  # in which a busy machine answers
     assert time.monotonic() - start < DEADLINE
-    assert [*map(str, outcomes.values())] == ["was stuck in the start of RPC, and was ended after 1.2 s"] * 2
+    assert [*map(str, outcomes.values())] == ["was stuck in the start of RPC, and was ended after 6 s"] * 2
 
 
 def test_a_role_that_has_not_begun_to_start_is_not_stuck_and_holds_up_no_other() -> None:
