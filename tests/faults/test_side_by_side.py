@@ -22,7 +22,6 @@ from faults.ledger.record import Run
 from faults.plan import Fault, Plan
 from faults.run.side_by_side import side_by_side
 from faults.run.sweep import Cell, Cells, SweepFailed
-from reference.system.files import Unusable
 from reference.world import launch
 from tests.support import roles_subjects as plays
 from tests.support.roles_plain import name
@@ -56,8 +55,15 @@ def refused(plan: Plan, place: Path) -> tuple[Run, Judgement]:
     raise OSError(f"no room for {place.name}")
 
 
+class NoRoom(Exception):
+    """It takes two arguments, so a pipe cannot give it back."""
+
+    def __init__(self, place: str, why: str) -> None:
+        super().__init__(f"{place}: {why}")
+
+
 def unusable(plan: Plan, place: Path) -> tuple[Run, Judgement]:
-    raise Unusable(place.name, "no room")  # its class takes two arguments, so a pipe cannot give it back
+    raise NoRoom(place.name, "no room")
 
 
 def dies(plan: Plan, place: Path) -> tuple[Run, Judgement]:
