@@ -101,7 +101,8 @@ class ParameterServer:
         """Save a checkpoint when each worker has called this after ``step`` updates. The answer comes then.
 
         Raises:
-            OSError, TypeError: the checkpoint cannot be written. The server ends, and all workers have this answer.
+            OSError, TypeError: the checkpoint cannot be written. This ends the work.
+            ParticipantFailed: the work has ended, because a checkpoint cannot be written or a worker is silent.
         """
         ps = ps_rref.local_value()
         future, last = ps.calls.meet(worker)
@@ -110,7 +111,7 @@ class ParameterServer:
                 with ps.lock:
                     checkpoint.save(step, model=ps.model, calls=ps.calls, trace=ps.recorder)
             except Exception as error:
-                ps.calls.part(error)
+                ps.calls.fail(f"{type(error).__name__}: {error}")
                 raise
             ps.calls.part()
         return future  # type: ignore[no-any-return]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import torch
 
-from reference.rpc.waiting import Liveness, ParticipantSilent, silence
+from reference.rpc.waiting import Liveness, ParticipantFailed, ParticipantSilent, silence
 from reference.training.worker_order import PULL, PUSH, Event, as_tensors
 
 
@@ -54,23 +54,31 @@ class WorkerCalls(Liveness):
         return [name for name in super().expected() if name not in self._met]
 
     def meet(self, worker: str) -> tuple[torch.futures.Future[None], bool]:
-        """Let a worker wait for all others. Returns a future of their meeting, and whether this is the last."""
+        """Let a worker wait for all others. Returns a future of their meeting, and whether this is the last.
+
+        Raises:
+            ParticipantFailed: the work has failed. Those that have met before have it from their futures.
+        """
         with self._lock:
+            if self.reason is not None:
+                raise ParticipantFailed(self.reason)
             self._met[worker] = torch.futures.Future()
             return self._met[worker], len(self._met) == len(self.names)
 
-    def part(self, error: Exception | None = None) -> None:
-        """End a meeting, and with ``error`` the whole work. Call it without a lock, because it makes all replies."""
+    def part(self) -> None:
+        """End a meeting. Call it without a lock, because it makes all replies."""
+        for future in self._end_meeting():
+            future.set_result(None)
+
+    def answer(self) -> None:
+        for future in self._end_meeting():
+            future.set_exception(ParticipantFailed(str(self.reason)))  # type: ignore[arg-type]
+
+    def _end_meeting(self) -> Collection[torch.futures.Future[None]]:
         with self._lock:
             met, self._met = self._met, {}
             self.last = dict.fromkeys(self.names, time.monotonic())
-        for future in met.values():
-            if error is None:
-                future.set_result(None)
-            else:
-                future.set_exception(error)  # type: ignore[arg-type]
-        if error is not None:
-            self.fail(f"{type(error).__name__}: {error}")
+        return met.values()
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         """The calls so far, for a checkpoint in which each worker has pushed what it pulled for."""

@@ -57,13 +57,13 @@ def test_only_the_silent_are_named() -> None:
     assert str(caught.value) == "nothing for 1.0 s from worker3 (sent 0 of 2)"
 
 
-def test_a_meeting_that_fails_ends_the_work_and_is_told_to_all_who_met(calls: WorkerCalls) -> None:
-    with ThreadPoolExecutor(1) as threads:
-        waiting = threads.submit(calls.wait_for_all)
-        met = [calls.meet(worker)[0] for worker in ("worker1", "worker2")]
-        calls.part(OSError("the disk is full"))
-        with pytest.raises(ParticipantFailed, match=r"^OSError: the disk is full$"):
-            waiting.result(20)
-    for future in met:
-        with pytest.raises(OSError, match="the disk is full"):
-            future.wait()
+def test_a_meeting_whose_work_fails_ends_for_all_who_met_or_meet_later(calls: WorkerCalls) -> None:
+    met, last = calls.meet("worker1")
+    calls.fail("OSError: the disk is full")
+    with pytest.raises(ParticipantFailed, match=r"^OSError: the disk is full$"):
+        calls.wait_for_all()
+    with pytest.raises(ParticipantFailed, match="OSError: the disk is full"):
+        met.wait()
+    with pytest.raises(ParticipantFailed, match=r"^OSError: the disk is full$"):
+        calls.meet("worker2")
+    assert not last
