@@ -12,7 +12,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -252,6 +251,11 @@ def ready_for_many(*, maps: bool = True) -> Iterator[None]:
     api, registry = cast(Any, rpc.api), cast(Any, rpc.backend_registry)
     started, made = api._init_rpc_states, registry._init_process_group
     exchanged = registry._tensorpipe_exchange_and_check_all_device_maps
+    groups: list[Any] = []
+
+    def grouped(*about: Any) -> Any:
+        groups.append(_group(made, *about) if maps else _Barrier(*about))
+        return groups[-1]
 
     def lengthened(agent: object) -> None:
         started(agent)
@@ -259,12 +263,14 @@ def ready_for_many(*, maps: bool = True) -> Iterator[None]:
             with suppress(OSError), socket.socket(fileno=os.dup(int(each.name))) as own:
                 if own.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
                     own.listen(socket.SOMAXCONN)
+        while groups:  # at the first of torch's two calls
+            groups.pop().barrier().wait()  # nobody connects before the first role's queue is longer
 
     def met(*about: Any) -> tuple[dict[str, Any], list[Any]]:
         about[-1].barrier().wait()
         return {}, []
 
-    api._init_rpc_states, registry._init_process_group = lengthened, partial(_group, made) if maps else _Barrier
+    api._init_rpc_states, registry._init_process_group = lengthened, grouped
     if not maps:
         registry._tensorpipe_exchange_and_check_all_device_maps = met
     try:

@@ -13,6 +13,8 @@ agent waits forever and holds the GIL. So does a constructor that waits for anot
 starting roles are given up or none. The process groups of a start can wait forever, too, but they release the GIL, as a
 slow start does; therefore a start in which roles still answer has six graces.
 
+All this takes many roles longer, so in a world of more than 50 a grace grows with their number.
+
 A role that a debugger is attached to is ended only by its deadline.
 """
 
@@ -41,6 +43,9 @@ GRACE = 10.0
 # The number of graces for a start of RPC in which roles still answer.
 ANSWERING = 6
 
+# The most roles for which a grace is enough. On two busy cores 256 took more than 10 s to make their agents.
+MANY = 50
+
 # Seconds between two checks whether roles are stopped (once a role has ended) or still have a debugger.
 LOOK_SECONDS = 0.5
 
@@ -64,7 +69,7 @@ class Supervisor(threading.Thread):
         self.error: BaseException | None = None
         self._on_progress = on_progress
         self._whole = whole
-        self._grace = Grace(grace)
+        self._grace = Grace(grace, len(handles))
         self._numbers = itertools.count()
         self._wake, self._waker = connection.Pipe(duplex=False)
         self._lock = threading.Lock()
@@ -183,10 +188,10 @@ class Supervisor(threading.Thread):
 
 
 class Grace:
-    """Notes since when each role is stuck. ``seconds``: the length of a grace. To be used by one thread."""
+    """Notes since when each role is stuck. ``seconds``: a grace of up to `MANY` roles. To be used by one thread."""
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
+    def __init__(self, seconds: float, roles: int = 1) -> None:
+        self.seconds = seconds * max(1.0, roles / MANY)
         self._since: dict[_Key, float] = {}
         self._asked: set[_Key] = set()
         # When `given_up` must be called again (monotonic seconds).

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+from reference.outcome import Returned
 from reference.system.isolated_network import network
 from reference.world import launch, rpc_agent
 from reference.world.rpc_agent import VARIABLES, Meeting, addresses, interface_towards, listen_towards
-from tests.support import roles_isolation, roles_plain
+from tests.support import roles_grace, roles_isolation, roles_plain
 from tests.support.required import require
 
 
@@ -75,6 +77,13 @@ def test_a_roles_listener_has_room_for_all_connections_that_the_system_allows() 
     with socket.create_server(("127.0.0.1", 0), backlog=128), launch(["a"]) as world:
         limits, most = world.call("a", roles_isolation.queue_limits)
         assert limits == {min(socket.SOMAXCONN, most)}
+
+
+def test_nobody_connects_before_the_first_roles_listener_has_room(tmp_path: Path) -> None:
+    roles, before = dict.fromkeys("ab", roles_plain.nothing), partial(roles_grace.a_gets_ready_last, tmp_path)
+    with launch(roles, before=before) as world:
+        assert world.wait() == dict.fromkeys("ab", Returned(None))
+    assert (tmp_path / "a").read_text() == "b waited"
 
 
 def test_many_roles_start_with_fewer_connections_than_pairs() -> None:

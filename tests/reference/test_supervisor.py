@@ -71,6 +71,12 @@ def test_a_start_in_which_all_roles_wait_for_each_other_ends_although_they_answe
     assert [*map(str, outcomes.values())] == ["was stuck in the start of RPC, and was ended after 6 s"] * 2
 
 
+@pytest.mark.parametrize(("roles", "seconds"), [(1, 10), (50, 10), (256, 51.2)])
+def test_many_roles_have_more_time(roles: int, seconds: float) -> None:
+    handles: dict[str, Any] = dict.fromkeys(map(str, range(roles)))
+    assert Supervisor(handles, None, 10)._grace.seconds == pytest.approx(seconds)
+
+
 def test_a_role_that_has_not_begun_to_start_is_not_stuck_and_holds_up_no_other() -> None:
     outcomes = played(A_AND_B, before=partial(roles_grace.a_takes_its_time, 2), grace=0.5)
     assert outcomes == dict.fromkeys("ab", Returned(None))

@@ -7,10 +7,12 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch.distributed.rpc as rpc
 
@@ -59,6 +61,29 @@ def a_takes_its_time(seconds: int, role: str) -> None:
     """Make ``a`` sleep before it starts RPC, with Python's lock."""
     if role == "a":
         ctypes.PyDLL(None).sleep(seconds)
+
+
+def a_gets_ready_last(folder: Path, role: str) -> None:
+    """Let ``a`` write to ``folder/a`` whether ``b`` began to call before ``a`` was ready; ``a`` gives it 0.5 s."""
+    api: Any = rpc.api
+    started, gather, called = api._init_rpc_states, api._all_gather, folder / "b calls"
+
+    def get_ready(agent: object) -> None:
+        started(agent)
+        due = time.monotonic() + 0.5
+        while time.monotonic() < due and not called.exists():
+            time.sleep(0.01)
+        if not (folder / "a").exists():  # torch calls this twice
+            (folder / "a").write_text("b called" if called.exists() else "b waited")
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        called.touch()
+        return gather(*arguments, **options)
+
+    if role == "a":
+        api._init_rpc_states = get_ready
+    else:
+        api._all_gather = call
 
 
 def report_no_more(role: str) -> None:
