@@ -4,8 +4,9 @@
 
 Ours is the tutorial, unchanged, timed from outside by its progress reports; one episode runs before the first that
 counts. *Calls alone* are what torch's calls cost: the same roles, arguments, answers and fan-in, and nothing computed.
-*In one process* the twin computes the same without a call, with one thread. ``--published`` runs a program of its own
-beside it, in the same interleaved run.
+*In one process* the twin computes the same without a call, with one thread. *Calls, then work* is the limit of a
+batched step, which all observers wait for: the time of both, one after the other. ``--published`` runs a program of its
+own beside it, in the same interleaved run.
 """
 
 from __future__ import annotations
@@ -135,11 +136,11 @@ class Setting:
     def result(self, repeats: int) -> dict[str, Any]:
         title = f"{self.case.observers} observers, "
         samples = measure.interleaved(self.ways(), repeats, unit="steps/s", title=title)
-        beside = {
-            each.format(mode): mode
-            for mode in MODES
-            for each in ("published {}", "{} calls alone", "{} in one process")
-        }
+        for mode in MODES:
+            both = zip(samples[f"{mode} calls alone"], samples[f"{mode} in one process"], strict=True)
+            samples[f"{mode} calls, then work"] = [1 / (1 / calls + 1 / work) for calls, work in both]
+        others = ("published {}", "{} calls alone", "{} in one process", "{} calls, then work")
+        beside = {each.format(mode): mode for mode in MODES for each in others}
         return {
             "observers": self.case.observers,
             "steps_per_second": {name: measure.spread(each) for name, each in samples.items()},

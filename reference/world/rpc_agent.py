@@ -251,11 +251,11 @@ def ready_for_many(*, maps: bool = True) -> Iterator[None]:
     api, registry = cast(Any, rpc.api), cast(Any, rpc.backend_registry)
     started, made = api._init_rpc_states, registry._init_process_group
     exchanged = registry._tensorpipe_exchange_and_check_all_device_maps
-    groups: list[Any] = []
+    groups: list[Any] = []  # that of the start in progress
 
     def grouped(*about: Any) -> Any:
-        groups.append(_group(made, *about) if maps else _Barrier(*about))
-        return groups[-1]
+        groups[:] = [_group(made, *about) if maps else _Barrier(*about)]
+        return groups[0]
 
     def lengthened(agent: object) -> None:
         started(agent)
