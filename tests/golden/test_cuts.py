@@ -16,7 +16,7 @@ from faults.plan import Plan
 from tests.golden import store
 
 # The cuts at every line take minutes, so each test makes those of a part of the runs, and CI a share of the tests.
-_PARTS = 8
+_PARTS = 24
 _OTHERS = tuple(Plan.parse(each).to_json().encode() for each in ("seed=0", "Crash role=ps at=up@ps"))
 
 
