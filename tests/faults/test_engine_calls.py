@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from faults.ledger.error_links import CALLEE
 from faults.ledger.moments_seen import census
 from faults.plan import Plan, PlanError
 from faults.plan.fields import BACKWARD, ENGINE_SITES, TO_HERE
-from faults.run.runs import prepared
+from faults.run.runs import prepared, scope
 from faults.strategies import plans
 from reference.world import World, launch
 from tests.support import roles_engine as engine
@@ -150,6 +151,14 @@ def test_only_a_fetch_that_sends_something_counts(world: World, tmp_path: Path) 
     assert played(world, tmp_path, plan, engine.fetch_in_other_ways, "b") == [7, [2.0, 2.0], [2.0, 2.0], "ValueError"]
     calls = [each for each in ledger.read(tmp_path).of("invoke") if each.details["site"] == TO_HERE]
     assert [each.details["timeout"] for each in calls] == [60.0, 5.0, 5.0]
+
+
+def test_a_fetch_after_the_shutdown_fails_as_without_a_record(tmp_path: Path) -> None:
+    roles = {name: partial(engine.fetch_after_the_shutdown, tmp_path, to) for name, to in ("ab", "ba")}
+    recorded = scope(Plan.parse("seed=0"), tmp_path / "run", record=True)
+    with recorded as arguments, launch(roles, deadline=20, **arguments) as world:
+        world.wait()
+    assert "Cannot call to_here() on it after deletion" in (tmp_path / "from b").read_text()
 
 
 def test_a_builtins_value_is_fetched_under_a_fault(world: World, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import operator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -86,11 +87,14 @@ class Contrary:
     def __call__(self) -> None: ...
 
 
+@dataclass
 class Reference:
     """The part of an RRef that its proxies use."""
 
+    kind: type = Special
+
     def _get_type(self) -> Any:
-        return Special
+        return self.kind
 
 
 @pytest.mark.parametrize(
@@ -119,6 +123,13 @@ def test_a_function_has_its_module_and_qualified_name(called: Any, site: str) ->
 @pytest.mark.parametrize("proxy", [rref_proxy._local_invoke, rref_proxy._local_invoke_async_execution])
 def test_a_call_through_a_proxy_belongs_to_the_method(proxy: Any) -> None:
     assert sites_of(proxy, (Reference(), "method", (shop.function,), {}), {}) == (f"{HERE}Till.method",)
+
+
+@pytest.mark.parametrize("name", ["forward", "predict"])
+def test_a_call_through_a_proxy_of_a_script_module_belongs_to_the_method(name: str) -> None:
+    """Its class has no functions, and raises AttributeError for ``forward``, which it has."""
+    sites = sites_of(rref_proxy._local_invoke, (Reference(torch.jit.ScriptModule), name, (), {}), {})
+    assert sites == (f"torch.jit._script:ScriptModule.{name}",)
 
 
 def test_a_call_with_a_function_as_argument_belongs_to_both() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -102,3 +103,11 @@ def backwards(to: str, count: int, before: Callable[[], object] = nothing) -> li
 def gradient_of(context: int, rref: Any) -> list[float]:
     found = dist_autograd.get_gradients(context)[rref.local_value()]  # type: ignore[attr-defined]
     return [float(each) for each in found]
+
+
+def fetch_after_the_shutdown(folder: Path, to: str) -> None:
+    """Write the error's text of a fetch after the shutdown, which the callee's function has to join, to a file."""
+    rref = rpc.remote(to, value)
+    rref.to_here()
+    rpc.shutdown()
+    (folder / f"from {to}").write_text(answer(rref.to_here).text)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import torch.distributed.rpc as rpc
+from torch._C._distributed_rpc import _is_current_rpc_agent_set
 from torch.distributed.rpc import PyRRef  # type: ignore[attr-defined]
 from torch.distributed.rpc.internal import PythonUDF, RemoteException, _handle_exception, _internal_rpc_pickler
 
@@ -58,7 +59,9 @@ class Fetches:
         original = _RRef.to_here
 
         def to_here(rref: Any, timeout: float = -1.0) -> Any:
-            return original(rref, timeout) if rref.is_owner() else self._fetch(original, rref, timeout)
+            # After the shutdown nothing is sent, and torch says so.
+            at_once = not _is_current_rpc_agent_set() or rref.is_owner()
+            return original(rref, timeout) if at_once else self._fetch(original, rref, timeout)
 
         def undo() -> None:
             _RRef.to_here = original

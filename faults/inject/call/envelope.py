@@ -25,7 +25,9 @@ def sites_of(function: Callable[..., object], args: tuple[Any, ...], kwargs: Map
     tutorials' ``_call_method`` does, the call belongs to the helper's site and to the function's.
     """
     if any(function is proxy for proxy in _PROXIES):
-        return (name_of(getattr(_type_of(args[0]), args[1])),)
+        kind, name = _type_of(args[0]), args[1]
+        method: Any = getattr(kind, name, None)  # TorchScript's classes have no `forward`, and no functions
+        return (name_of(method) if hasattr(method, "__qualname__") else f"{name_of(kind)}.{name}",)
     handed = [each for each in (*args, *kwargs.values()) if isinstance(each, FunctionType | MethodType)]
     return tuple(dict.fromkeys([name_of(function), *map(name_of, handed[:1])]))
 
