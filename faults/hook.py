@@ -109,7 +109,7 @@ def _init_rpc(
     if plan.at("network"):
         network.enter(folder, name)
     announcer = activate(folder, name, plan, world=_meeting_place(rpc_backend_options))
-    backend, options = messages.backend_for(plan, name, backend, rpc_backend_options)
+    backend, options = messages.backend_for(plan, name, backend, rpc_backend_options, world_size)
     with messages.without_shared_memory() if plan.at("message") else nullcontext():
         original(name, backend, rank, world_size, options)
     announcer.announce("up")

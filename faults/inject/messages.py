@@ -71,15 +71,15 @@ def missing() -> str | None:
     return None
 
 
-def backend_for(plan: Plan, role: str, backend: Any, options: Any) -> tuple[Any, Any]:
+def backend_for(plan: Plan, role: str, backend: Any, options: Any, world_size: int | None) -> tuple[Any, Any]:
     """Return what `rpc.init_rpc` gets instead of ``backend`` and ``options``, in any role of the plan.
 
     Without faults of messages they stay as they are. With any, every role gets the faulty agent, even if no fault names
     it: TENSORPIPE begins with a collective in which the faulty agent does not take part.
 
     Raises:
-        PlanError: this torch has no faulty agent; or the program uses another backend, or options that this agent
-            cannot have.
+        PlanError: this torch has no faulty agent; or the program uses another backend, no ``world_size``, or options
+            that this agent cannot have.
     """
     faults = plan.at("message")
     if not faults:
@@ -87,7 +87,7 @@ def backend_for(plan: Plan, role: str, backend: Any, options: Any) -> tuple[Any,
     reason = missing()
     if reason is not None:
         raise PlanError(f"the plan has faults of messages: {reason}")
-    _check(backend, options)
+    _check(backend, options, world_size)
     testing: Any = importlib.import_module("torch.distributed.rpc._testing")
     own = [fault for fault in faults.values() if fault.role in (None, role)]
     given = options if options is not None else rpc.TensorPipeRpcBackendOptions()
@@ -103,9 +103,11 @@ def backend_for(plan: Plan, role: str, backend: Any, options: Any) -> tuple[Any,
     return rpc.backend_registry.BackendType[BACKEND], chosen
 
 
-def _check(backend: Any, options: Any) -> None:
+def _check(backend: Any, options: Any, world_size: int | None) -> None:
     if backend is not None and not (isinstance(backend, enum.Enum) and backend.name == "TENSORPIPE"):
         raise PlanError(f"faults of messages need the backend TENSORPIPE, got {backend!r}")
+    if world_size is None:  # roles join when they like
+        raise PlanError("faults of messages: the faulty agent needs a world_size, got None")
     if options is not None and not isinstance(options, rpc.TensorPipeRpcBackendOptions):
         raise PlanError(f"faults of messages need TensorPipeRpcBackendOptions, got {type(options).__name__}")
     if options is not None and (options.device_maps or options.devices):

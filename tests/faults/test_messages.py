@@ -204,7 +204,7 @@ def test_no_role_spins_in_shared_memory(tmp_path: Path) -> None:
 
 def test_without_message_faults_nothing_is_changed_nor_imported(tmp_path: Path) -> None:
     backend, options, plan = object(), object(), "Crash role=a at=step:9@b"
-    assert messages.backend_for(Plan.parse(plan), "a", backend, options) == (backend, options)
+    assert messages.backend_for(Plan.parse(plan), "a", backend, options, 2) == (backend, options)
     with world(tmp_path, plan) as started:
         assert started.call("a", plays.agent) == "TensorPipeAgent"
         assert started.call("a", plays.settings) == (60.0, False)
@@ -218,7 +218,7 @@ def test_the_programs_options_stay_under_the_faulty_agent(tmp_path: Path) -> Non
     )
     given = rpc.TensorPipeRpcBackendOptions(num_worker_threads=7, rpc_timeout=11, init_method="tcp://x:1")
     for role, late, lost in (("a", {"PYTHON_CALL": 2.0}, []), ("b", {}, ["SCRIPT_CALL"]), ("c", {}, [])):
-        backend, options = messages.backend_for(plan, role, rpc.BackendType["TENSORPIPE"], given)
+        backend, options = messages.backend_for(plan, role, rpc.BackendType["TENSORPIPE"], given, 2)
         assert backend is rpc.backend_registry.BackendType["FAULTY_TENSORPIPE"]
         assert options.num_worker_threads == 7
         assert options.rpc_timeout == 11.0
@@ -226,7 +226,7 @@ def test_the_programs_options_stay_under_the_faulty_agent(tmp_path: Path) -> Non
         assert options.messages_to_delay == {**late, "RREF_USER_DELETE": 1.0}
         assert options.messages_to_fail == lost
         assert options.num_fail_sends == (3 if role == "b" else 0)
-    defaults = messages.backend_for(plan, "a", None, None)[1]
+    defaults = messages.backend_for(plan, "a", None, None, 2)[1]
     assert defaults.num_worker_threads == 16
     assert defaults.rpc_timeout == 60.0
     assert defaults.init_method == "env://"
@@ -237,10 +237,10 @@ PLAN = Plan.parse("Delay message=PYTHON_CALL role=a seconds=2")
 
 def test_another_backend_is_refused() -> None:
     with pytest.raises(PlanError, match=r"^faults of messages need the backend TENSORPIPE, got 'TENSORPIPE'$"):
-        messages.backend_for(PLAN, "a", "TENSORPIPE", None)
+        messages.backend_for(PLAN, "a", "TENSORPIPE", None, 2)
     wanted = r"^faults of messages need TensorPipeRpcBackendOptions, got RpcBackendOptions$"
     with pytest.raises(PlanError, match=wanted):
-        messages.backend_for(PLAN, "a", None, RpcBackendOptions())
+        messages.backend_for(PLAN, "a", None, RpcBackendOptions(), 2)
 
 
 def test_device_maps_are_refused() -> None:
@@ -249,7 +249,13 @@ def test_device_maps_are_refused() -> None:
     base["device_maps"].fset(options, {"b": {torch.device("cpu"): torch.device("cpu")}})
     wanted = r"^faults of messages: the faulty agent cannot have 'device_maps' or 'devices'$"
     with pytest.raises(PlanError, match=wanted):
-        messages.backend_for(PLAN, "a", None, options)
+        messages.backend_for(PLAN, "a", None, options, 2)
+
+
+def test_a_world_that_anybody_may_join_is_refused() -> None:
+    """torch's faulty agent fails there by a TypeError in one role, and the others wait for it."""
+    with pytest.raises(PlanError, match=r"^faults of messages: the faulty agent needs a world_size, got None$"):
+        messages.backend_for(PLAN, "a", None, None, None)
 
 
 def test_a_torch_without_the_agent_refuses_plans_that_need_it() -> None:
@@ -257,8 +263,8 @@ def test_a_torch_without_the_agent_refuses_plans_that_need_it() -> None:
     program = (
         "import torch; del torch._C._faulty_agent_init\n"
         "from faults.inject import messages; from faults.plan import Plan\n"
-        "print(messages.backend_for(Plan(), 'a', None, None))\n"
-        "try: messages.backend_for(Plan.parse('Drop message=PYTHON_CALL times=1'), 'a', None, None)\n"
+        "print(messages.backend_for(Plan(), 'a', None, None, 2))\n"
+        "try: messages.backend_for(Plan.parse('Drop message=PYTHON_CALL times=1'), 'a', None, None, 2)\n"
         "except ValueError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
