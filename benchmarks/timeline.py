@@ -102,7 +102,7 @@ def draw(path: Path, settings: Mapping[int, list[Span]]) -> None:
             axes.text((begin + end) / 2 - zero, lane, str(number + 1), ha="center", va="center", fontsize=7)
         axes.set_yticks(range(len(WORKERS)), [f"shard {lane + 1}" for lane in range(len(WORKERS))])
         axes.invert_yaxis()
-        axes.set_title(f"{splits} micro-batches", fontsize=9)
+        axes.set_title(f"{splits} micro-batch{'es' if splits > 1 else ''}", fontsize=9)
     charts[-1].set_xlabel("seconds; forward is blue, backward is orange")
     figure.savefig(path)
 
