@@ -208,12 +208,13 @@ class _AllAtOnce(_Store):  # type: ignore[misc]
         return bool(self._store.check(keys))
 
     def wait(self, keys: list[str], *timeout: Any) -> None:
-        self._store.wait(keys, *timeout)
+        self._store.wait(keys, *(timeout or [self.timeout]))
 
     def compare_set(self, key: str, expected: Any, desired: Any) -> bytes:
         return bytes(self._store.compare_set(key, expected, desired))
 
     def set_timeout(self, timeout: Any) -> None:
+        super().set_timeout(timeout)  # which torch calls by itself, too
         self._store.set_timeout(timeout)
 
     def _each(self, of: str) -> list[str]:
