@@ -246,9 +246,8 @@ class Meeting:
 
     def init_method(self) -> str:
         """Let ``init_rpc`` find the store, once per process."""
-        self._together = _AllAtOnce(
-            self._store, self._size
-        )  # kept, because torch's reference does not keep its methods
+        # Kept here, because torch's reference to it does not keep its methods.
+        self._together = _AllAtOnce(self._store, self._size)
         found = (self._together, self._rank, self._size)
         cast(Any, dist).register_rendezvous_handler("world", lambda *_, **__: iter([found]))
         return self._place.as_uri().replace("file", "world", 1)

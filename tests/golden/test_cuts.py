@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from faults.plan import Plan
 from tests.golden import store
 
 # The cuts at every line take minutes, so each test makes those of a part of the runs, and CI a share of the tests.
-_PARTS = 24
+_PARTS, _PARTS_OF_MATRIX = 8, 24
 _OTHERS = tuple(Plan.parse(each).to_json().encode() for each in ("seed=0", "Crash role=ps at=up@ps"))
 
 
@@ -45,20 +46,24 @@ def verdict(folder: Path) -> str:
         return "refused"
 
 
-@pytest.mark.parametrize("source", sorted(each.name.partition(".")[0] for each in store.FOLDER.glob("*.tar.xz")))
-@pytest.mark.parametrize(
-    "part",
-    [
-        pytest.param(None, marks=pytest.mark.always),
-        *(pytest.param(part, marks=pytest.mark.long) for part in range(_PARTS)),
-    ],
-)
+def _rows() -> Iterator[Any]:
+    for source in sorted(each.name.partition(".")[0] for each in store.FOLDER.glob("*.tar.xz")):
+        yield pytest.param(source, None, marks=pytest.mark.always, id=f"None-{source}")
+        for part in range(_parts(source)):
+            yield pytest.param(source, part, marks=pytest.mark.long, id=f"{part}-{source}")
+
+
+def _parts(source: str) -> int:
+    return _PARTS_OF_MATRIX if source == "matrix" else _PARTS
+
+
+@pytest.mark.parametrize(("source", "part"), [*_rows()])
 def test_no_verdict_but_unknown_comes_of_a_record_that_is_not_whole(
     source: str, part: int | None, tmp_path: Path
 ) -> None:
     """``part``: of these runs each file is cut everywhere; None: of all runs at one place at random."""
     runs, every = store.unpacked(source), part is not None
-    chosen = sorted(runs)[part::_PARTS] if part is not None else sorted(runs)
+    chosen = sorted(runs)[part :: _parts(source)] if part is not None else sorted(runs)
     decided, tried = [], 0
     for name in chosen:
         files, folder = runs[name], tmp_path / name
