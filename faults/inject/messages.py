@@ -106,8 +106,8 @@ def backend_for(plan: Plan, role: str, backend: Any, options: Any, world_size: i
 def _check(backend: Any, options: Any, world_size: int | None) -> None:
     if backend is not None and not (isinstance(backend, enum.Enum) and backend.name == "TENSORPIPE"):
         raise PlanError(f"faults of messages need the backend TENSORPIPE, got {backend!r}")
-    if world_size is None:  # roles join when they like
-        raise PlanError("faults of messages: the faulty agent needs a world_size, got None")
+    if not world_size:  # roles join when they like
+        raise PlanError(f"faults of messages: the faulty agent needs a world_size, got {world_size}")
     if options is not None and not isinstance(options, rpc.TensorPipeRpcBackendOptions):
         raise PlanError(f"faults of messages need TensorPipeRpcBackendOptions, got {type(options).__name__}")
     if options is not None and (options.device_maps or options.devices):

@@ -70,6 +70,14 @@ class WorkerCalls(Liveness):
         for future in self._end_meeting():
             future.set_result(None)
 
+    def fail(self, reason: str) -> None:
+        """End every wait with this reason. Call it without a lock, because it makes the replies of those that met.
+
+        The thread that watches ends with the last push, before the last meeting.
+        """
+        super().fail(reason)
+        self.answer()
+
     def answer(self) -> None:
         for future in self._end_meeting():
             future.set_exception(ParticipantFailed(str(self.reason)))  # type: ignore[arg-type]

@@ -60,7 +60,7 @@ def launch(
         grace: seconds after which a role is given up before the deadline: it is stuck in the start of RPC, or it is
             stopped by a signal, another role has ended and the rest can only wait. It writes its stacks, is killed and
             is `Overdue`, with the reason. This must be longer than a start takes; a start in which roles still answer
-            has six times as long.
+            has six times as long. It is multiplied by the number of roles / 50 if there are more than 50.
         isolated: the roles run in a network that only the isolated worlds of this process share: nothing outside can
             connect to them, and they can connect to nothing outside. If the kernel does not allow such a network,
             ``World.isolated`` is False and the world is like any other (docs/security.md).

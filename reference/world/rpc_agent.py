@@ -174,58 +174,6 @@ _PAUSE = 0.002
 _TAKES_A_SOCKET = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 11)
 
 
-_Store: Any = getattr(dist, "Store", object)
-
-
-class _AllAtOnce(_Store):  # type: ignore[misc]
-    """Get what all roles have set, their names or their addresses, when torch's start gets that of one.
-
-    The start asks for each one's, one after the other, and with Python's lock: in a world of 256 the first role's
-    process had 130,000 requests to answer. This releases the lock while it waits.
-    """
-
-    def __init__(self, store: Any, size: int) -> None:
-        super().__init__()
-        self._store, self._size = store, size
-        self._found: dict[str, bytes] = {}
-
-    def get(self, key: str) -> bytes:
-        of = key.rpartition("/")[0]
-        if key not in self._found:
-            keys = [f"{of}/{each}" for each in self._each(of)]
-            if key not in keys:
-                return bytes(self._store.get(key))
-            self._found.update(zip(keys, self._store.multi_get(keys), strict=True))
-        return self._found[key]
-
-    def set(self, key: str, value: Any) -> None:
-        self._store.set(key, value)
-
-    def add(self, key: str, value: int) -> int:
-        return int(self._store.add(key, value))
-
-    def check(self, keys: list[str]) -> bool:
-        return bool(self._store.check(keys))
-
-    def wait(self, keys: list[str], *timeout: Any) -> None:
-        self._store.wait(keys, *(timeout or [self.timeout]))
-
-    def compare_set(self, key: str, expected: Any, desired: Any) -> bytes:
-        return bytes(self._store.compare_set(key, expected, desired))
-
-    def set_timeout(self, timeout: Any) -> None:
-        super().set_timeout(timeout)  # which torch calls by itself, too
-        self._store.set_timeout(timeout)
-
-    def _each(self, of: str) -> list[str]:
-        """What stands behind ``names/`` and ``addrs/``: each rank, and each name."""
-        ranks = [str(rank) for rank in range(self._size)]
-        if of.endswith("/names"):
-            return ranks
-        names = of.removesuffix("addrs") + "names"
-        return [self.get(f"{names}/{rank}").decode() for rank in ranks] if of.endswith("/addrs") else []
-
-
 class Meeting:
     """The store by which a world's roles meet: in the first role's process, on loopback, at a port that it writes to
     ``place``. A role that enters another network afterwards keeps its connection.
@@ -246,9 +194,7 @@ class Meeting:
 
     def init_method(self) -> str:
         """Let ``init_rpc`` find the store, once per process."""
-        # Kept here, because torch's reference to it does not keep its methods.
-        self._together = _AllAtOnce(self._store, self._size)
-        found = (self._together, self._rank, self._size)
+        found = (self._store, self._rank, self._size)
         cast(Any, dist).register_rendezvous_handler("world", lambda *_, **__: iter([found]))
         return self._place.as_uri().replace("file", "world", 1)
 

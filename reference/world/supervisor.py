@@ -5,12 +5,15 @@ It gives up roles before their deadline that do not answer while the world can o
 | a role | is given up |
 |---|---|
 | that was told of a death, and does not end | a grace later |
-| that starts RPC, as all others do or have done | when it does not answer for a grace, or none gets on for six |
+| that starts RPC, as all others do or have done | when no starting role answers for a grace, or gets on for six |
 | that is stopped, as by SIGSTOP, while others have ended and the rest can only wait | when that has lasted a grace |
 
 Roles of the first two kinds are stuck inside torch's start. If threads or memory are short, the constructor of torch's
-agent waits forever and holds the GIL. Whatever waits for other roles releases it (`rpc_agent`), and can wait forever,
-too, as a slow start does; therefore a start in which all roles answer has six graces.
+agent waits forever and holds the GIL. So does a constructor that waits for another role's name; therefore either all
+starting roles are given up or none. The process groups of a start can wait forever, too, but they release the GIL, as a
+slow start does; therefore a start in which roles still answer has six graces.
+
+All this takes many roles longer, so in a world of more than 50 a grace grows with their number.
 
 A role that a debugger is attached to is ended only by its deadline.
 """
@@ -40,6 +43,9 @@ GRACE = 10.0
 # The number of graces for a start of RPC in which roles still answer.
 ANSWERING = 6
 
+# The most roles for which a grace is enough. On two busy cores 256 took more than 10 s to make their agents.
+MANY = 50
+
 # Seconds between two checks whether roles are stopped (once a role has ended) or still have a debugger.
 LOOK_SECONDS = 0.5
 
@@ -63,7 +69,7 @@ class Supervisor(threading.Thread):
         self.error: BaseException | None = None
         self._on_progress = on_progress
         self._whole = whole
-        self._grace = Grace(grace)
+        self._grace = Grace(grace, len(handles))
         self._numbers = itertools.count()
         self._wake, self._waker = connection.Pipe(duplex=False)
         self._lock = threading.Lock()
@@ -182,10 +188,10 @@ class Supervisor(threading.Thread):
 
 
 class Grace:
-    """Notes since when each role is stuck. ``seconds``: the length of a grace. To be used by one thread."""
+    """Notes since when each role is stuck. ``seconds``: a grace of up to `MANY` roles. To be used by one thread."""
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
+    def __init__(self, seconds: float, roles: int = 1) -> None:
+        self.seconds = seconds * max(1.0, roles / MANY)
         self._since: dict[_Key, float] = {}
         self._asked: set[_Key] = set()
         # When `given_up` must be called again (monotonic seconds).
@@ -205,8 +211,16 @@ class Grace:
         self.due = self._next(now, looks=bool(traced) or (ended and bool(roles)))
         if any(self._has_waited(key, now, ANSWERING) for key in start):
             return [(role, self._text(reasons[role.name], ANSWERING)) for role in joining]
+        return [(role, self._text(reasons[role.name])) for role in self._late(roles, keys, joining, now)]
+
+    def _late(
+        self, roles: Collection[RoleHandle], keys: Mapping[str, _Key], joining: Collection[RoleHandle], now: float
+    ) -> list[RoleHandle]:
+        """The roles that have not answered for a grace; all starting roles or none of them."""
         late = [role for role in roles if role.name in keys and self._has_waited(keys[role.name], now)]
-        return [(role, self._text(reasons[role.name])) for role in late]
+        if any(role not in late for role in joining):
+            return [role for role in late if role.phase is not Phase.JOINING]
+        return late
 
     def _text(self, reason: str, graces: int = 1) -> str:
         return f"{reason}, and was ended after {graces * self.seconds:g} s"

@@ -7,10 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch.distributed as dist
 
 from reference.outcome import Returned
 from reference.system.isolated_network import network
@@ -105,20 +103,6 @@ def test_roles_with_device_maps_compare_them() -> None:
     with launch(["a", "b"], options={"device_maps": {"nobody": {"cuda:0": "cuda:0"}}}) as world:
         outcomes = world.wait()
     assert "has invalid target node names in its device maps" in " ".join(map(str, outcomes.values()))
-
-
-def test_all_names_and_all_addresses_are_got_at_once() -> None:
-    """torch's start gets that of each role, which takes a world of many roles the square of them."""
-    store: Any = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # type: ignore[attr-defined]
-    for rank, name in enumerate("ab"):
-        store.set(f"x/names/{rank}", name)
-        store.set(f"x/addrs/{name}", f"address of {name}")
-    store.set("x/other", "now")
-    together = rpc_agent._AllAtOnce(store, 2)
-    assert [together.get(f"x/{key}") for key in ("names/0", "addrs/a", "other")] == [b"a", b"address of a", b"now"]
-    for key in ("names/1", "addrs/b", "other"):
-        store.set(f"x/{key}", "later")
-    assert [together.get(f"x/{key}") for key in ("names/1", "addrs/b", "other")] == [b"b", b"address of b", b"later"]
 
 
 def test_the_first_role_holds_the_store_until_all_others_have_left(tmp_path: Path) -> None:

@@ -67,3 +67,12 @@ def test_a_meeting_whose_work_fails_ends_for_all_who_met_or_meet_later(calls: Wo
     with pytest.raises(ParticipantFailed, match=r"^OSError: the disk is full$"):
         calls.meet("worker2")
     assert not last
+
+
+def test_a_meeting_after_the_last_push_hears_of_a_failure(calls: WorkerCalls) -> None:
+    calls.close()
+    met, _ = calls.meet("worker1")
+    calls.fail("OSError: the disk is full")
+    assert met.done()
+    with pytest.raises(ParticipantFailed, match="OSError: the disk is full"):
+        met.wait()
