@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from reference.outcome import Returned
 from reference.system.isolated_network import network
 from reference.world import launch, rpc_agent
 from reference.world.rpc_agent import VARIABLES, Meeting, addresses, interface_towards, listen_towards
-from tests.support import roles_grace, roles_isolation, roles_plain
+from tests.support import roles_grace, roles_isolation, roles_plain, roles_rrefs
 from tests.support.required import require
 
 
@@ -118,3 +119,11 @@ def test_the_first_role_holds_the_store_until_all_others_have_left(tmp_path: Pat
             leaving.result(0.1)
         other.result(10).leave()
         leaving.result(10)
+
+
+def test_calls_that_nobody_waits_for_end_in_the_shutdown() -> None:
+    """torch's ``join`` holds a mutex while it asks the store. With a store in Python this hangs: a thread that frees an
+    RRef has Python's lock and waits for the mutex."""
+    calls: Any = partial(roles_rrefs.call_back_and_forth, None, 300, "b", "a")
+    with launch({"a": calls, "b": roles_plain.nothing}, deadline=60) as world:
+        assert world.wait() == dict.fromkeys("ab", Returned(None))

@@ -277,3 +277,9 @@ def open_context(peer: str) -> None:
 def leave_context() -> None:
     """Leave the context. It ends when every worker that it has been to has been told."""
     _context.__exit__(None, None, None)
+
+
+def call_back_and_forth(_: Any, left: int, to: str, back: str) -> None:
+    """Call the other role with a new RRef, which does the same, ``left`` times; nobody waits for the calls."""
+    if left:
+        rpc.rpc_async(to, call_back_and_forth, args=(rpc.RRef([left]), left - 1, back, to))
