@@ -138,7 +138,7 @@ def _play(config: RoleConfig, link: Link) -> Outcome:
         link.enter(Phase.JOINING)
         with _peers_blamed(link):
             place = (config.name, config.rank, config.world_size, meeting.init_method())
-            start_agent(*place, config.backend, config.options, maps=config.maps)
+            start_agent(*place, config.backend, config.options, None if config.maps else meeting)
         link.enter(Phase.RUNNING)
         value = None
         if config.function is None:

@@ -174,79 +174,88 @@ _PAUSE = 0.002
 _TAKES_A_SOCKET = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 11)
 
 
-class Meeting:
-    """The store by which a world's roles meet: in the first role's process, on loopback, at a port that it writes to
-    ``place``. A role that enters another network afterwards keeps its connection.
+# The most roles whose agents ask the store in the first role for all names and addresses. Of n roles that is 2n²
+# requests, with four switches between processes each. A file needs none, but whoever waits for it looks every 10 ms.
+_FEW = 16
 
-    With torch's file store each wait looks every 10 ms; a TCPStore that torch's start makes listens on all interfaces.
+
+class Meeting:
+    """Where a world's roles meet: a store in the first role's process, on loopback. Its port is in the file ``place``.
+    A role that enters another network afterwards keeps its connection.
+
+    A TCPStore that torch's start makes listens on all interfaces. More than `_FEW` roles find each other in a file
+    store, in ``place``, and still wait for each other at the store of the first role, because nobody has to look there.
     """
 
     def __init__(self, place: Path, rank: int, size: int) -> None:
-        self._place, self._rank, self._size = place, rank, size
+        self._place, self._rank, self._size, self._times = place, rank, size, 0
+        stores = cast(Any, dist)
+        names = stores.FileStore(str(place), -1) if size > _FEW else None  # -1: no role's end removes the file
         listening = socket.create_server(("127.0.0.1", 0), backlog=socket.SOMAXCONN) if rank == 0 else None
-        port = listening.getsockname()[1] if listening else _port_at(place)
+        port = listening.getsockname()[1] if listening else _port_at(place, names)
         host: dict[str, Any] = {"is_master": True, "master_listen_fd": listening.detach()} if listening else {}
         host["use_libuv"] = _TAKES_A_SOCKET
         with host_names.from_file():  # torch asks for the name of what it connects to: a dead server would take 10 s
-            self._store = cast(Any, dist).TCPStore("127.0.0.1", port, wait_for_workers=False, **host)
-        if listening:
-            place.write_text(str(port))
+            self._store = stores.TCPStore("127.0.0.1", port, wait_for_workers=False, **host)
+        if rank == 0:
+            _tell(port, place, names)
+        self._of_agents = self._store if names is None else names
 
     def init_method(self) -> str:
         """Let ``init_rpc`` find the store, once per process."""
-        found = (self._store, self._rank, self._size)
+        found = (self._of_agents, self._rank, self._size)
         cast(Any, dist).register_rendezvous_handler("world", lambda *_, **__: iter([found]))
         return self._place.as_uri().replace("file", "world", 1)
 
-    def leave(self) -> None:
-        """Say that this role needs the store no more. The first role waits until all have said so."""
-        all_left = _arrive(self._store, "left", self._size)
-        if self._rank == 0:
-            self._store.wait([all_left], _NO_LIMIT)
-
-
-def _port_at(place: Path) -> int:
-    while True:
-        with suppress(FileNotFoundError):
-            if port := place.read_text():
-                return int(port)
-        time.sleep(_PAUSE)
-
-
-def _arrive(store: Any, where: str, size: int) -> str:
-    """Count this role. When all have come, the store has the key that is returned."""
-    if store.add(where, 1) == size:
-        store.set(f"{where} all", "")
-    return f"{where} all"
-
-
-class _Barrier:
-    """Stands for the process group of torch's start, of which only the barriers are needed if no role has device maps.
-
-    Gloo's group looks every 10 ms at the end of each of its connections.
-    """
-
-    def __init__(self, store: Any, _: int, size: int) -> None:
-        self._store, self._size, self._times = store, size, 0
-
-    def barrier(self) -> _Barrier:
+    def barrier(self) -> Meeting:
+        """Stand for the process group of torch's start, of which only the barriers are needed if no role has device
+        maps. Gloo's group looks every 10 ms at the end of each of its connections."""
         self._times += 1
         return self
 
     def wait(self) -> None:
-        self._store.wait([_arrive(self._store, f"barrier {self._times}", self._size)], _NO_LIMIT)
+        """Wait for all roles at this `barrier`."""
+        self._store.wait([self._arrive(f"barrier {self._times}")], _NO_LIMIT)
+
+    def leave(self) -> None:
+        """Say that this role needs the store no more. The first role waits until all have said so."""
+        all_left = self._arrive("left")
+        if self._rank == 0:
+            self._store.wait([all_left], _NO_LIMIT)
+
+    def _arrive(self, where: str) -> str:
+        """Count this role. When all have come, the store has the key that is returned."""
+        if self._store.add(where, 1) == self._size:
+            self._store.set(f"{where} all", "")
+        return f"{where} all"
+
+
+def _tell(port: int, place: Path, names: Any) -> None:
+    if names is None:
+        place.write_text(str(port))
+    else:
+        names.set("port", str(port))
+
+
+def _port_at(place: Path, names: Any) -> int:
+    while names is None:
+        with suppress(FileNotFoundError):
+            if port := place.read_text():
+                return int(port)
+        time.sleep(_PAUSE)
+    return int(names.get("port"))
 
 
 @contextmanager
-def ready_for_many(*, maps: bool = True) -> Iterator[None]:
+def ready_for_many(meeting: Meeting | None = None) -> Iterator[None]:
     """Let torch's start take more than 64 roles: with fewer connections, of which no listener turns one away.
 
     At the start all roles connect to the first one at once. TensorPipe's queue has room for 128 connections, and a role
     opens several. The kernel tries one that found no room again after 1, 2, 4 s, or resets it.
 
-    ``maps``: whether any role has device maps. Otherwise the roles do not ask each other for them, which takes each
-    role two messages for every role. They still wait for each other there, without the GIL, so that a role hears of the
-    death of another one; the agent's constructor waits with it.
+    ``meeting``: that of a world in which no role has device maps. Then the roles do not ask each other for them, which
+    takes each role two messages for every role. They still wait for each other there, without the GIL, so that a role
+    hears of the death of another one; the agent's constructor waits with it.
     """
     api, registry = cast(Any, rpc.api), cast(Any, rpc.backend_registry)
     started, made = api._init_rpc_states, registry._init_process_group
@@ -254,7 +263,7 @@ def ready_for_many(*, maps: bool = True) -> Iterator[None]:
     groups: list[Any] = []  # that of the start in progress
 
     def grouped(*about: Any) -> Any:
-        groups[:] = [_group(made, *about) if maps else _Barrier(*about)]
+        groups[:] = [meeting or _group(made, *about)]
         return groups[0]
 
     def lengthened(agent: object) -> None:
@@ -271,7 +280,7 @@ def ready_for_many(*, maps: bool = True) -> Iterator[None]:
         return {}, []
 
     api._init_rpc_states, registry._init_process_group = lengthened, grouped
-    if not maps:
+    if meeting is not None:
         registry._tensorpipe_exchange_and_check_all_device_maps = met
     try:
         yield
@@ -287,11 +296,10 @@ def start_agent(
     init_method: str,
     backend: str | None = None,
     options: Mapping[str, Any] | None = None,
-    *,
-    maps: bool = True,
+    meeting: Meeting | None = None,
 ) -> None:
-    """Call ``init_rpc`` without its deprecation warnings; ``options`` are the backend's keyword arguments, and ``maps``
-    tells whether any role has device maps.
+    """Call ``init_rpc`` without its deprecation warnings; ``options`` are the backend's keyword arguments, and
+    ``meeting`` is that of a world in which no role has device maps.
 
     Raises:
         KeyError: the backend is not registered.
@@ -306,5 +314,5 @@ def start_agent(
     else:
         built = rpc.backend_registry.construct_rpc_backend_options(kind, **arguments)
     silence_upstream()
-    with ready_for_many(maps=maps):
+    with ready_for_many(meeting):
         rpc.init_rpc(name, backend=kind, rank=rank, world_size=world_size, rpc_backend_options=built)
