@@ -183,23 +183,23 @@ class Meeting:
     """Where a world's roles meet: a store in the first role's process, on loopback. Its port is in the file ``place``.
     A role that enters another network afterwards keeps its connection.
 
-    A TCPStore that torch's start makes listens on all interfaces. More than `_FEW` roles find each other in a file
-    store, in ``place``, and still wait for each other at the store of the first role, because nobody has to look there.
+    A TCPStore that torch's start makes listens on all interfaces. The agents of more than `_FEW` roles find each other,
+    and count themselves in the shutdown, in a file store in the first role's memory. Its path stands beside the port.
     """
 
     def __init__(self, place: Path, rank: int, size: int) -> None:
         self._place, self._rank, self._size, self._times = place, rank, size, 0
-        stores = cast(Any, dist)
-        names = stores.FileStore(str(place), -1) if size > _FEW else None  # -1: no role's end removes the file
         listening = socket.create_server(("127.0.0.1", 0), backlog=socket.SOMAXCONN) if rank == 0 else None
-        port = listening.getsockname()[1] if listening else _port_at(place, names)
+        port, file = (listening.getsockname()[1], _file_in_memory()) if listening else _told_at(place)
         host: dict[str, Any] = {"is_master": True, "master_listen_fd": listening.detach()} if listening else {}
         host["use_libuv"] = _TAKES_A_SOCKET
+        stores = cast(Any, dist)
         with host_names.from_file():  # torch asks for the name of what it connects to: a dead server would take 10 s
             self._store = stores.TCPStore("127.0.0.1", port, wait_for_workers=False, **host)
-        if rank == 0:
-            _tell(port, place, names)
-        self._of_agents = self._store if names is None else names
+        if listening:
+            place.write_text(f"{port} {file}")
+        # -1: torch removes no file.
+        self._of_agents = stores.FileStore(file, -1) if size > _FEW else self._store
 
     def init_method(self) -> str:
         """Let ``init_rpc`` find the store, once per process."""
@@ -230,20 +230,19 @@ class Meeting:
         return f"{where} all"
 
 
-def _tell(port: int, place: Path, names: Any) -> None:
-    if names is None:
-        place.write_text(str(port))
-    else:
-        names.set("port", str(port))
+def _file_in_memory() -> str:
+    """Make a file that no other user can open, and no disk or folder has. It lives as long as this process."""
+    return f"/proc/{os.getpid()}/fd/{os.memfd_create('names')}"
 
 
-def _port_at(place: Path, names: Any) -> int:
-    while names is None:
+def _told_at(place: Path) -> tuple[int, str]:
+    """Wait for what the first role writes: the port of its store, and the path of its file."""
+    while True:
         with suppress(FileNotFoundError):
-            if port := place.read_text():
-                return int(port)
+            if told := place.read_text():
+                port, file = told.split()
+                return int(port), file
         time.sleep(_PAUSE)
-    return int(names.get("port"))
 
 
 @contextmanager
@@ -253,9 +252,9 @@ def ready_for_many(meeting: Meeting | None = None) -> Iterator[None]:
     At the start all roles connect to the first one at once. TensorPipe's queue has room for 128 connections, and a role
     opens several. The kernel tries one that found no room again after 1, 2, 4 s, or resets it.
 
-    ``meeting``: that of a world in which no role has device maps. Then the roles do not ask each other for them, which
-    takes each role two messages for every role. They still wait for each other there, without the GIL, so that a role
-    hears of the death of another one; the agent's constructor waits with it.
+    ``meeting``: that of a world in which no role has device maps. The roles do not ask each other for them then, which
+    would take each role two messages for every role. They wait for each other at the meeting instead, without the GIL,
+    so that a role hears of the death of another one; the agent's constructor waits with it.
     """
     api, registry = cast(Any, rpc.api), cast(Any, rpc.backend_registry)
     started, made = api._init_rpc_states, registry._init_process_group

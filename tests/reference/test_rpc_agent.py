@@ -101,11 +101,16 @@ def test_many_roles_start_with_fewer_connections_than_pairs() -> None:
         assert counting.call("a", roles_isolation.opened) - before < 40 * 39 / 2
 
 
-def test_many_roles_read_names_and_addresses_from_a_file(tmp_path: Path) -> None:
-    """Of a store in the first role they ask one after the other: of 256 roles 130,000 times."""
-    with launch([f"r{number}" for number in range(20)], folder=tmp_path) as world:
+def test_the_agents_of_many_roles_meet_in_a_file_of_the_first_ones_memory(tmp_path: Path) -> None:
+    """Of a store in its process they ask one after the other: of 256 roles 130,000 times. No folder has to stay."""
+    names = [f"r{number}" for number in range(20)]
+    with launch(names, folder=tmp_path) as world:
         world.call("r0", roles_plain.nothing)
-        assert (tmp_path / RENDEZVOUS).read_bytes().count(b"/addrs/r") == 20
+        file = Path((tmp_path / RENDEZVOUS).read_text().split()[1])
+        assert file.read_bytes().count(b"/addrs/r") == 20
+        assert str(file.readlink()).startswith("/memfd:")
+        (tmp_path / RENDEZVOUS).unlink()
+        assert world.wait() == dict.fromkeys(names, Returned(None))
 
 
 def test_roles_with_device_maps_compare_them() -> None:
