@@ -208,6 +208,15 @@ class TestMissing:
             ended = world.run({"a": late, "b": roles.end_after_news, "c": partial(roles.end, 8 * LIMIT)})
         assert "c's shutdown timed out after 8 s: b has not called it" in lost(ended, "a")
 
+    @pytest.mark.long
+    def test_a_role_whose_own_limit_ends_waits_for_the_news_why_another_one_has_left(self) -> None:
+        """`a` has told `b` that it gives it up, and `b` has left before the same news is at `c`."""
+        with idle() as world:
+            first = partial(roles.end_and_tell_the_given_up_first, "b", 9 * LIMIT)
+            last = partial(roles.end_and_ask_late, "a", "b", 8 * LIMIT)
+            ended = world.run({"a": first, "b": roles.end_after_news, "c": last})
+        assert lost(ended, "c").startswith("a's shutdown timed out after 9 s: b has not called it (")
+
     def test_a_role_that_was_told_of_another_one_passes_it_on_before_it_leaves(self) -> None:
         """`b` has told `c` that it gives up `a`. The same news comes to `a` only when `a` has seen `c` leave."""
         with idle() as world:

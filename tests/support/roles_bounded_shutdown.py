@@ -18,7 +18,15 @@ import torch.distributed.rpc as rpc
 from torch._C._distributed_rpc import _get_current_rpc_agent, _is_current_rpc_agent_set
 
 from reference.world import bounded_shutdown, shutdown
-from reference.world.bounded_shutdown import READY, ShutdownBarrier, TimeLimit, WorkThread, here, losses_named, state
+from reference.world.bounded_shutdown import (
+    READY,
+    ShutdownBarrier,
+    TimeLimit,
+    WorkThread,
+    here,
+    losses_named,
+    state,
+)
 from reference.world.rpc_agent import LOCAL_OPTIONS, start_agent
 from tests.support import roles_shutdown as plays
 from tests.support.answers import Answer, answer
@@ -114,6 +122,40 @@ def end_while_the_given_up_wait(given_up: str, other: str, timeout: float) -> An
         return {}
 
     with patch.object(bounded_shutdown, "call_all", call_all):
+        return end(timeout)
+
+
+def end_and_tell_the_given_up_first(given_up: str, timeout: float) -> Answer:
+    """Shut down, and tell the others why it fails only when ``given_up``, which was told, has left, and at `go_on`."""
+    original = bounded_shutdown.call_all
+
+    def call_all(names: Sequence[str], *rest: Any) -> dict[str, Any]:
+        if bounded_shutdown.fail in rest:
+            original([given_up], *rest)
+            await_true(lambda: rpc_fails(given_up), otherwise=f"{given_up} has not left")
+            wait_busily()
+        return original(names, *rest)
+
+    with patch.object(bounded_shutdown, "call_all", call_all):
+        return end(timeout)
+
+
+def end_and_ask_late(peer: str, gone: str, timeout: float) -> Answer:
+    """Shut down, ask where all are only when ``gone`` has left, and let ``peer`` go on while this role waits for
+    news."""
+    original, known = bounded_shutdown.call_all, here().known
+    wait = known.wait
+
+    def call_all(names: Sequence[str], *rest: Any) -> dict[str, Any]:
+        if bounded_shutdown.state in rest:
+            await_true(lambda: rpc_fails(gone), otherwise=f"{gone} has not left")
+        return original(names, *rest)
+
+    def let_go_on(seconds: float) -> bool:
+        answer(lambda: rpc.rpc_sync(peer, go_on))  # it may have left by the second time
+        return wait(seconds)
+
+    with patch.object(bounded_shutdown, "call_all", call_all), patch.object(known, "wait", let_go_on):
         return end(timeout)
 
 
