@@ -28,7 +28,7 @@ from torch.distributed.rpc import RRef
 from reference.exact.exactness import proven
 from reference.roles import Roles, numbered
 from reference.trace import checkpoint
-from reference.trace.case import choice_field, number_field
+from reference.trace.case import number_field
 from reference.trace.recorder import Recorder
 from reference.trace.trace import Trace
 from reference.training.placement import one_thread
@@ -61,9 +61,8 @@ def loss_of(context: int, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Pass:
-    """One context's result. The gradients are still on the owners, under ``context_id``."""
+    """One context's result: the gradients are copies, because those on the owners go with the context."""
 
-    context_id: int
     loss: torch.Tensor
     gradients: dict[str, torch.Tensor]
 
@@ -100,7 +99,7 @@ class Trainer:
                 raise TimeoutError(f"context {context} waited {self.case.timeout} s for context {context - 1}")
             self.optimizer.step(context_id)
             self.turns[context].set()
-        return Pass(context_id, loss.detach(), gradients)
+        return Pass(loss.detach(), gradients)
 
     def values(self) -> dict[str, torch.Tensor]:
         """The current values of both parameters."""
@@ -170,7 +169,6 @@ class Case(ExactableCase):
     side: int = number_field(3, "rows and columns of both parameters", at_least=1, at_most=4096)
     contexts: int = number_field(2, "number of autograd contexts open at once", at_least=1, at_most=16)
     lr: float = number_field(0.05, "learning rate of SGD", at_least=0.0)
-    arithmetic: str = choice_field("natural", "exact", help="exact: no sum rounds, by small integers and powers of two")
 
     EXACT: ClassVar[Mapping[str, Any]] = {"dtype": "float64", "lr": 0.125}
 

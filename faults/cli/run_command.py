@@ -41,6 +41,7 @@ def main(arguments: Sequence[str], program: list[str] | None) -> int:
 def run_target(target: Target, plan: Plan, options: Any) -> int:
     """Run any target, and return the exit status. ``options``: `dir` and `REPORTS`; None if not given."""
     check_reports(options)
+    target.check(plan)
     with stored(options.dir) as (place, passed):
         found, judgement = target.once(plan, place)
         passed.append(judgement.passed)

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from faults.cli.options import SCRIPT, WITH_TARGETS, Option, parser_of
+from faults.cli.options import SCRIPT, Option, parser_of
 from faults.judge.bound import MARGIN, bound_of_timeout, lasting
 from faults.judge.rules import Judgement
 from faults.ledger.record import Run
@@ -89,13 +89,12 @@ def _name_of_tutorial(command: str, arguments: Sequence[str]) -> str:
     """Return the tutorial that stands first. Raises BadInput: none does; SystemExit: ``--help`` was printed."""
     if arguments and arguments[0] in ("-h", "--help"):
         print(f"usage: python -m faults {command} NAME [options]; `{command} NAME --help` lists a tutorial's options")
-        if command in WITH_TARGETS:
-            usage = f"{command} [options] {SCRIPT} my.py"
-            print(f"       python -m faults {usage}; `{command} --help {SCRIPT}` lists those options")
+        usage = f"{command} [options] {SCRIPT} my.py"
+        print(f"       python -m faults {usage}; `{command} --help {SCRIPT}` lists those options")
         raise SystemExit(0)
     if not arguments or arguments[0].startswith("-"):
         raise BadInput(f"{command} what? wanted a tutorial's name first, got {' '.join(arguments) or 'nothing'}")
-    if command in WITH_TARGETS and arguments[0].endswith(".py"):
+    if arguments[0].endswith(".py"):
         raise BadInput(
             f"{arguments[0]} is no tutorial: wanted `{command} ... {SCRIPT} {arguments[0]}` for a program of your own"
         )

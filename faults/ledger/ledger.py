@@ -70,7 +70,7 @@ _FORMS = json_objects.by_name(
     (json_objects.many(json_objects.integer), "shape element"),
     (json_objects.finite, "time wall"),
     (json_objects.number, "rpc_timeout timeout seconds"),
-    (json_objects.truth, "final graceful"),
+    (json_objects.truth, "graceful"),
     (json_objects.many(json_objects.integer), "faults"),
     (json_objects.maybe(json_objects.many(json_objects.text)), "workers"),
     (json_objects.maybe(json_objects.integer), "status"),

@@ -39,21 +39,19 @@ def scope(
     roles: Sequence[str] = (),
     *,
     record: bool = False,
-    trace: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """Yield keyword arguments for ``launch(roles, **arguments)`` that put ``plan`` to work in that world.
 
     ``folder`` gets the plan and every role's ledger; files of an earlier run are removed. If the scope ends by an error
     before any role has begun, the folder is left as it was. A plan with faults of a network needs ``roles``; leaving
-    the scope heals and removes that network. ``record``: write ledgers even for an empty plan; ``trace``: write to them
-    what each role holds at the end (`faults.tracing`).
+    the scope heals and removes that network. ``record``: write ledgers even for an empty plan.
 
     Raises:
         PlanError: `renewed` refuses the folder.
         NetworkError: the plan has faults of a network, and this machine cannot make them.
     """
     with (
-        renewed(plan, folder, trace=trace) as place,
+        renewed(plan, folder) as place,
         at_work(plan, place, roles, record=record) as arguments,
     ):
         yield arguments
@@ -65,7 +63,7 @@ def at_work(plan: Plan, place: Path, roles: Sequence[str], *, record: bool) -> I
     with ExitStack() as stack:
         arguments: dict[str, Any] = {"before": partial(hook.install, place, record=record)}
         if lasting(plan):  # a role that a `Pause` stopped goes on later, so the launcher has to wait longer for it
-            arguments["grace"] = min(GRACE + lasting(plan), start.LONGEST)
+            arguments["grace"] = min(GRACE + lasting(plan), LONGEST)
         if plan.at("network"):
             stack.enter_context(network.Network(roles, place, plan))
             arguments["options"] = network.Network.options

@@ -1,4 +1,4 @@
-"""Kill a script's processes when the launcher ends, even if the launcher is killed. `tied_processes` runs this file:
+"""Kill a script's processes when the launcher ends, even if the launcher is killed. `tied_environment` runs this file:
 
     python -I -S parent_watcher.py NAME
 

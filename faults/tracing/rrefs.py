@@ -16,10 +16,10 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
 
-from torch.distributed.rpc import rref_proxy
 from torch.distributed.rpc.internal import PythonUDF
 
 from faults.inject.call.delivery import deliver
+from faults.inject.call.envelope import PROXIES
 from faults.ledger.snapshot import Ident
 from faults.tracing.user_frames import Line, here, line_of
 
@@ -49,10 +49,6 @@ class Known:
         return self.ref is not None and self.ref() is not None
 
 
-# The functions that an RRef's proxy really calls, with (rref, name of the method, args, kwargs).
-_PROXIES = (rref_proxy._local_invoke, rref_proxy._local_invoke_async_execution)
-
-
 class OfThread(threading.local):
     """The RRefs that one thread has unpickled, and those that it has pickled, and of which it is not known yet with
     what call they came or go."""
@@ -67,7 +63,7 @@ def called(call: Any, ident_of: Callable[[Any], Ident | None]) -> tuple[Any, tup
     function, args, kwargs = call.func, call.args, call.kwargs
     if function is deliver:  # a fault hits the call
         function, args, kwargs = args[1:4]
-    if any(function is proxy for proxy in _PROXIES):
+    if any(function is proxy for proxy in PROXIES):
         ident = ident_of(args[0])
         return None, None if ident is None else (ident, str(args[1]))
     handed = [each for each in (*args, *kwargs.values()) if isinstance(each, FunctionType | MethodType)]

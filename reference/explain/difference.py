@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 
@@ -46,34 +45,9 @@ def close(a: torch.Tensor, b: torch.Tensor, rounding: float | None = None, noise
     return float((left - right).abs().max()) <= allowed
 
 
-@dataclass(frozen=True)
-class Difference:
-    """How one tensor differs: in which share of its elements, where first, and by how much at most."""
-
-    name: str
-    differing: int
-    beyond: str
-    elements: int
-    index: tuple[int, ...]
-    yours: float
-    reference: float
-    largest: float
-    ulps: int
-
-    def __str__(self) -> str:
-        where = f"[{', '.join(map(str, self.index))}]" if self.index else ""
-        ulps = f" ({self.ulps} ULPs)" if 0 < self.ulps <= TELLING_ULPS else ""
-        return (
-            f"{self.name}: {self.differing} of {self.elements} numbers differ{self.beyond}, "
-            f"by {self.largest:.6g} at most{ulps}; "
-            f"the first is {self.name}{where}: yours {self.yours!r}, the reference's {self.reference!r}"
-        )
-
-
-def difference_of(
-    name: str, yours: torch.Tensor, reference: torch.Tensor, ulps: int, *, exact: bool = True
-) -> Difference:
-    """Describe the difference of two tensors of one shape that are not equal; ``ulps``: their distance, 0 for none.
+def difference_of(name: str, yours: torch.Tensor, reference: torch.Tensor, ulps: int, *, exact: bool = True) -> str:
+    """Say how two tensors of one shape that are not equal differ: in which share of their elements, where first, and by
+    how much at most. ``ulps``: their distance, 0 for none.
 
     Without ``exact``, numbers that differ by rounding do not count, if others differ by more.
     """
@@ -84,14 +58,12 @@ def difference_of(
     if not exact and bool(more.any()):
         differing, beyond = more, " by more than rounding"
     first = int(differing.nonzero()[0])
-    return Difference(
-        name,
-        int(differing.sum()),
-        beyond,
-        left.numel(),
-        tuple(int(each) for each in torch.unravel_index(torch.tensor(first), yours.shape)) if yours.dim() else (),
-        float(left[first]),
-        float(right[first]),
-        float(away[away.isfinite()].max()) if bool(away.isfinite().any()) else math.nan,
-        ulps if yours.element_size() > 2 or ulps <= SHORT_TELLING_ULPS else 0,
+    index = [int(each) for each in torch.unravel_index(torch.tensor(first), yours.shape)] if yours.dim() else []
+    where = f"{name}{index or ''}"
+    largest = float(away[away.isfinite()].max()) if bool(away.isfinite().any()) else math.nan
+    tells = 0 < ulps <= (TELLING_ULPS if yours.element_size() > 2 else SHORT_TELLING_ULPS)
+    return (
+        f"{name}: {int(differing.sum())} of {left.numel()} numbers differ{beyond}, "
+        f"by {largest:.6g} at most{f' ({ulps} ULPs)' if tells else ''}; "
+        f"the first is {where}: yours {float(left[first])!r}, the reference's {float(right[first])!r}"
     )

@@ -129,7 +129,7 @@ def _located(stages: Stages) -> Iterator[str]:
 def _distance(name: str, mine: torch.Tensor, right: torch.Tensor, exact: bool) -> str:
     real = right.is_floating_point()
     distance = ulps(mine, right, False) if real else 0
-    return str(difference_of(name, mine, right, distance, exact=exact or not real))
+    return difference_of(name, mine, right, distance, exact=exact or not real)
 
 
 def _when(stages: Stages, kind: str, until: str) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 # Called with (graceful, timeout) when `reference.world.shutdown` begins, in its thread.
 of_shutdown: list[Callable[[bool, float], object]] = []
-# Called when a role saves the checkpoint of a step, with the step and one of these words: "writing", its part is being
-# written; "written", its part is whole; "valid", the parts of all roles are.
+# Called when a role saves the checkpoint of a step, with the step and one of these words: "writing", its part is
+# written, but has no name yet; "written", its part is whole; "valid", the parts of all roles are.
 of_checkpoint: list[Callable[[str, int], object]] = []
 
 

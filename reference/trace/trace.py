@@ -23,7 +23,7 @@ from reference.system.text import OneLine, is_file_name, one_line, shown
 from reference.trace.case import Case
 from reference.trace.names import DIMENSIONS, ELEMENTS, misnamed, step_of
 
-# The dtypes that `ulp` compares and that every computation of a bound supports.
+# The dtypes that `ulps` compares and that every computation of a bound supports.
 REAL = (
     *(torch.float64, torch.float32, torch.float16, torch.bfloat16),
     *(torch.int64, torch.int32, torch.int16, torch.int8),
@@ -133,7 +133,7 @@ class Trace:
 
         Raises:
             NoCase: the file has tensors and no case.
-            TraceError: the file is no trace, its tutorial is unknown, or it holds what no trace may hold (`entry`).
+            TraceError: the file is no trace, its tutorial is unknown, or it holds what no trace may hold.
             CaseError: the case in the header is not valid.
             OSError: the file cannot be opened.
         """

@@ -206,7 +206,7 @@ def _judge_rounding(
     run: Trace, twin: Trace, comparison: str, train_locally: Callable[..., Trace], known: KnownErrors
 ) -> tuple[str, str]:
     case: Any = run.case
-    if getattr(case, "arithmetic", "natural") == "exact" or not hasattr(case, "dtype"):
+    if case.is_exact or not hasattr(case, "dtype"):
         return comparison, "wrong"
     if name := next((name for name, tensor in twin.tensors.items() if not tensor.isfinite().all()), None):
         return f"{comparison}; the twin itself has NaN or infinity in {name}, so there is no bound", "unknown"

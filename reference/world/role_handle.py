@@ -23,7 +23,7 @@ from reference.world.role import STACKS_SIGNAL
 # Seconds that an overdue role has to write its stacks; then it is killed without them.
 STACKS_SECONDS = 2.0
 
-# Said of a role that ended without any message. An exception would have been reported (`startup_errors`).
+# Said of a role that ended without any message. An exception would have been reported (`role.watch_startup`).
 BEFORE_ITS_ROLE = (
     "while it imported the launching script, as every role does: launch below `if __name__ == '__main__':`"
 )

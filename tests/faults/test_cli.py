@@ -26,6 +26,7 @@ from tests.support.suite_runs import ROOT
 
 SITE = "reference.batch_parameter_server:BatchUpdateParameterServer.update_and_fetch_model"
 DELAY = f"Delay site={SITE} role=trainer1 side=reply seconds=0.1"
+SLOW = "Slow role=a kbit_per_second=1"
 RUN = ["run", "batch_parameter_server", "--plan"]
 NAIVE = str(ROOT / "examples/retries/naive.py")
 
@@ -130,7 +131,8 @@ BAD = [
     (["run", "rnn", "--healthy", "--script", "true"], "unrecognized arguments: rnn; wanted"),
     (["run", "--healthy", "--steps", "3", "--script", "true"], "unrecognized arguments: --steps 3; wanted"),
     (["run", "--bound", "soon", "--script", "x.py"], "wanted seconds, above 0"),
-    (["run", "--plan", "Slow role=a kbit_per_second=1", "--script", "true"], "faults of a network need roles"),
+    (["run", "--plan", SLOW, "--script", "true"], "faults of a network need roles"),
+    (["run", "--plan", SLOW, "--check", "false", "--script", "true"], "faults of a network need roles"),
     (["run", "--healthy", "--expect-error", "a-b", "--script", "true"], "wanted names of exceptions, such as TimeoutE"),
     (["run", "--healthy", "--same-output", "--script", "true"], "healthy run: wanted --plan, got --healthy"),
     (["sweep"], "sweep what?"),

@@ -163,7 +163,7 @@ def ask(number: int, fault: Fault) -> Command:
 
 
 def receipt(fault: Fault, said: str) -> dict[str, int]:
-    """Read the counters in the output of `ask`: packets, bytes, and for Slow those of `shaping.receipt`. {}: no hit."""
+    """Read the counters in the output of `ask`: packets, bytes, and for Slow those of `receipt_of_slow`. {}: no hit."""
     if fault.kind == "Slow":
         return receipt_of_slow(fault, said)
     expressions = [each for item in json.loads(said)["nftables"] if "rule" in item for each in item["rule"]["expr"]]

@@ -1,1 +1,1 @@
-"""Faults of processes: a crash and a pause, by signals."""
+"""Faults of processes: a crash, a pause, and a hold of the GIL."""

@@ -82,7 +82,6 @@ class Pause:
     """One pause of a process, by a guardian that is ready. Raises CannotFireError: it does not get ready."""
 
     def __init__(self, path: Path, pid: int, handle: int, seconds: float, named: dict[str, object]) -> None:
-        self.pid = pid
         self._target = os.dup(handle)
         own, ledger = os.pidfd_open(os.getpid()), os.open(path, os.O_WRONLY | os.O_APPEND)
         try:
