@@ -29,8 +29,9 @@ from reference.world.role_handle import RoleHandle
 # The longest deadline in seconds: eleven days, which every clock of the kernel can wait for.
 LONGEST = 1e6
 
-# The files that the first role has open at the start, at most: its own, and for each role the sockets of two pipes.
-_OWN_FILES, _FILES_OF_EACH = 40, 8
+# The files that the first role has open at the start, at most: its own, and for each role the store's connection and
+# the sockets of two pipes.
+_OWN_FILES, _FILES_OF_EACH = 40, 9
 
 _NAME = re.compile(r"[A-Za-z0-9_:-]{1,127}")
 _context = multiprocessing.get_context("forkserver")

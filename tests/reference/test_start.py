@@ -64,15 +64,15 @@ MANY = """
 import resource
 from reference.world import launch
 from tests.support.roles_plain import nothing
-resource.setrlimit(resource.RLIMIT_NOFILE, (100, {hard}))
+resource.setrlimit(resource.RLIMIT_NOFILE, (200, {hard}))
 if __name__ == "__main__":
-    with launch(dict.fromkeys(["r" + str(number) for number in range(20)], nothing), deadline=30) as world:
+    with launch(dict.fromkeys(["r" + str(number) for number in range(40)], nothing), deadline=30) as world:
         print(*{{type(each).__name__ for each in world.wait().values()}})
 """
 
 
 def started(hard: int, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a world of 20 roles, of which the first opens 172 files, with a limit of 100 that roles may raise to
+    """Run a world of 40 roles, of which the first opens 381 files, with a limit of 200 that roles may raise to
     ``hard``."""
     script = folder / "many.py"
     script.write_text(MANY.format(hard=hard))
@@ -81,13 +81,13 @@ def started(hard: int, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_roles_open_as_many_files_as_the_system_allows(tmp_path: Path) -> None:
     """Otherwise torch's agent ends the first one by SIGABRT."""
-    done = started(200, tmp_path)
+    done = started(400, tmp_path)
     assert done.stdout == "Returned\n", done.stderr
 
 
 def test_a_world_is_refused_if_its_first_role_could_not_open_enough_files(tmp_path: Path) -> None:
-    said = started(199, tmp_path).stderr.splitlines()[-1]
-    assert said.endswith("WorldError: 20 roles take 200 open files in one process, got 199 (ulimit -H -n)")
+    said = started(399, tmp_path).stderr.splitlines()[-1]
+    assert said.endswith("WorldError: 40 roles take 400 open files in one process, got 399 (ulimit -H -n)")
 
 
 def test_a_world_is_refused_if_its_launcher_can_start_no_thread() -> None:
