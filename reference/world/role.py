@@ -243,7 +243,7 @@ def _open_log(config: RoleConfig) -> None:
 
 def prepare_process(name: str, threads: int) -> None:
     """Seed the random states by the role's name, set the number of threads per operator, and allow as many open files
-    as the system does: with 1,024, the usual limit, a process talks to some 125 others."""
+    as the system does: with 1,024, the usual limit, a process talks to some 110 others."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     seed = seed_for(0, name)

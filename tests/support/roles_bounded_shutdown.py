@@ -18,15 +18,7 @@ import torch.distributed.rpc as rpc
 from torch._C._distributed_rpc import _get_current_rpc_agent, _is_current_rpc_agent_set
 
 from reference.world import bounded_shutdown, shutdown
-from reference.world.bounded_shutdown import (
-    READY,
-    ShutdownBarrier,
-    TimeLimit,
-    WorkThread,
-    here,
-    losses_named,
-    state,
-)
+from reference.world.bounded_shutdown import READY, ShutdownBarrier, TimeLimit, WorkThread, here, losses_named, state
 from reference.world.rpc_agent import LOCAL_OPTIONS, start_agent
 from tests.support import roles_shutdown as plays
 from tests.support.answers import Answer, answer
