@@ -119,11 +119,12 @@ def test_a_stopped_role_that_goes_on_within_the_grace_is_not_ended(tmp_path: Pat
 @pytest.mark.parametrize("one_ends", [False, True])
 def test_a_stopped_role_is_left_alone_while_others_may_go_on(one_ends: bool, tmp_path: Path) -> None:
     """No role has ended; or one has, and another one still plays."""
-    pid, plays = tmp_path / "pid", tmp_path / "plays"
-    roles: dict[str, Any] = {"a": partial(roles_grace.stop, pid), "b": roles_plain.nothing}
+    pid, b, c = (tmp_path / name for name in ("pid", "b plays", "c plays"))
+    roles: dict[str, Any] = {"a": partial(roles_grace.stop, pid, b), "b": b.touch}
     if one_ends:
-        roles |= {"b": partial(roles_grace.fail, pid, plays), "c": partial(roles_grace.wait_for_ever, plays)}
-    assert str(played(roles, deadline=4, grace=0.2)["a"]) == "was overdue"
+        roles = {"a": partial(roles_grace.stop, pid, b, c), "b": partial(roles_grace.play_and_fail, b, pid)}
+        roles["c"] = partial(roles_grace.wait_for_ever, c)
+    assert str(played(roles, deadline=4, grace=1)["a"]) == "was overdue"
 
 
 def test_a_role_that_reports_no_more_is_waited_for_without_a_busy_core(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,11 +94,11 @@ def report_no_more(role: str) -> None:
     wait_for_ever()
 
 
-def stop(place: Path | None = None, after: Path | None = None) -> None:
+def stop(place: Path | None = None, *after: Path) -> None:
     """Stop this role's process, as a SIGSTOP from outside does. ``place``: the file for its process id; ``after``: wait
-    for this file before, because others that still start RPC may need the store, which the first role's process has."""
-    if after is not None:
-        roles_plain.await_true(after.exists, 30)
+    for these files before, because others that still start RPC may need the store, which the first role's process has.
+    """
+    roles_plain.await_true(lambda: all(each.exists() for each in after), 30)
     if place is not None:
         place.with_suffix(".new").write_text(str(os.getpid()))
         place.with_suffix(".new").replace(place)
@@ -118,9 +118,7 @@ def play_and_fail(plays: Path, place: Path) -> None:
     fail(place)
 
 
-def fail(place: Path, *others: Path) -> None:
-    """Fail once the process whose id is in this file is stopped, and the other files are there. If a role heard of the
-    loss before, it would not stop or play."""
-    files = (place, *others)
-    roles_plain.await_true(lambda: all(each.exists() for each in files) and is_stopped(int(place.read_text())), 30)
+def fail(place: Path) -> None:
+    """Fail once the process whose id is in this file is stopped: if it heard of the loss before, it would not stop."""
+    roles_plain.await_true(lambda: place.exists() and is_stopped(int(place.read_text())), 30)
     raise roles_plain.Unlucky("today")
