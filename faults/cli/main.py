@@ -63,9 +63,6 @@ def main(arguments: Sequence[str]) -> int:
     except _REFUSED as error:
         print(one_line(f"error: {' '.join(str(error).split())}"), file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
 
 
 def _run(arguments: Sequence[str]) -> int:

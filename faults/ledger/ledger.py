@@ -98,6 +98,7 @@ class Ledger:
             wanted = f"wanted a folder in which role {role!r} can write"
             raise LedgerError(f"cannot write a ledger at {self.path}: {error.strerror}; {wanted}") from error
         self._broken = 0
+        self._whole = 0  # the size of the file after the last line that this process wrote
         # Reentrant, because a finalizer that the collector runs in the middle of `write` may write, too.
         self._lock = threading.RLock()
         self.write("start", schema=SCHEMA, pid=self.process, wall=time.time(), boot=boot_id(), world=world)
@@ -112,7 +113,9 @@ class Ledger:
                 return
             if not self._is_open():
                 self._open()
-            os.write(self._file, b"\n" * self._is_torn() + line.encode())
+            data = f"\n{line}".encode() if self._is_torn() else line.encode()
+            if os.write(self._file, data) == len(data):
+                self._whole = self._known.st_size + len(data)
 
     @contextmanager
     def own_errors(self) -> Iterator[None]:
@@ -141,10 +144,12 @@ class Ledger:
 
     def _is_open(self) -> bool:
         """Whether the descriptor still refers to this file: a program may close all files, and then open its own."""
-        with suppress(OSError):
+        try:
             if self._file is not None and os.path.samestat(now := os.fstat(self._file), self._known):
                 self._known = now  # with its present size
                 return True
+        except OSError:
+            pass
         self._release.detach()
         return False
 
@@ -152,7 +157,7 @@ class Ledger:
         """Whether the last line has no end: a process of this role was killed within it, or the disk was full."""
         assert self._file is not None
         size = self._known.st_size
-        return size > 0 and os.pread(self._file, 1, size - 1) != b"\n"
+        return size not in (0, self._whole) and os.pread(self._file, 1, size - 1) != b"\n"
 
     def close(self) -> None:
         """Close the ledger. Later events, of calls that are still in flight, are not written."""

@@ -72,6 +72,13 @@ def command(pid: int) -> str:
     return "a process"
 
 
+def is_tracker(pid: int) -> bool:
+    """Whether a process is a helper of multiprocessing, which removes what others leave, and waits for their end."""
+    with suppress(OSError):
+        return b"multiprocessing.resource_tracker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
+
+
 def _stat(pid: int) -> tuple[str, int, int]:
     """Return a process's state, parent and session; ``X`` and 0 if it has ended."""
     try:

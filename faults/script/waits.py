@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from faults.inject.process.target import BLOCKED, HANDLED, OF_THREAD, PENDING, has_signal
-from faults.run.leftovers import command, everybody, has_variable
+from faults.run.leftovers import command, everybody, has_variable, is_tracker
 from faults.script.autostart import VARIABLE
 from faults.script.stacks import SIGNAL, STACKS
 from reference.system.processes import is_stopped
@@ -28,8 +28,6 @@ _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.MULTILINE)
 # Files of libraries; and those that are certainly no program: an installed program lies among the libraries.
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|^<frozen ")
 _STANDARD = re.compile(r"/lib/python[\d.]+/(?!site-packages|dist-packages)|-packages/torch/|^<frozen ")
-# A helper of multiprocessing, which waits as long as the program runs.
-_TRACKER = b"multiprocessing.resource_tracker"
 _OWN = f"{Path(__file__).parents[1]}{os.sep}"
 
 
@@ -76,13 +74,7 @@ def _text(frame: tuple[str, str, str]) -> str:
 def _processes(folder: Path) -> set[int]:
     """Return the processes that were started under this folder's plan, and handle the signal."""
     found = {pid for pid in everybody() if has_variable(pid, VARIABLE, str(folder))}
-    return {pid for pid in found if has_signal(pid, HANDLED, SIGNAL) and not _is_tracker(pid)}
-
-
-def _is_tracker(pid: int) -> bool:
-    with suppress(OSError):
-        return _TRACKER in Path(f"/proc/{pid}/cmdline").read_bytes()
-    return False
+    return {pid for pid in found if has_signal(pid, HANDLED, SIGNAL) and not is_tracker(pid)}
 
 
 def asked(pid: int, file: Path) -> str:

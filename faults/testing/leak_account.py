@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from faults.run.leftovers import SHARED, command, ends_by, everybody, relatives, shared_memory
+from faults.run.leftovers import SHARED, command, ends_by, everybody, is_tracker, relatives, shared_memory
 from faults.testing.running_test import RunningTest
 from faults.testing.settings import IDLE_WORLDS, KINDS, PROCESS_MARK, RUNNING_TEST, leaks_of
 
@@ -58,7 +58,7 @@ class Accounting:
         """Whether some new memory is open in no process, and a resource tracker of another run is there: it may be
         removing what its process left."""
         pids = everybody()
-        if not any(map(_is_tracker, pids - relatives(pids, self._mark) - {os.getpid()})):
+        if not any(map(is_tracker, pids - relatives(pids, self._mark) - {os.getpid()})):
             return False
         return any(not any(_has_open(pid, inode) for pid in pids) for _, inode in _memory() - self._memory)
 
@@ -86,12 +86,6 @@ def _has_open(pid: int, inode: int) -> bool:
     with suppress(OSError):
         lines = Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines()
         return any(str(SHARED) in line and line.split()[4] == str(inode) for line in lines)
-    return False
-
-
-def _is_tracker(pid: int) -> bool:
-    with suppress(OSError):
-        return b"multiprocessing.resource_tracker" in Path(f"/proc/{pid}/cmdline").read_bytes()
     return False
 
 

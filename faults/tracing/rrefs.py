@@ -63,7 +63,7 @@ def called(call: Any, ident_of: Callable[[Any], Ident | None]) -> tuple[Any, tup
     function, args, kwargs = call.func, call.args, call.kwargs
     if function is deliver:  # a fault hits the call
         function, args, kwargs = args[1:4]
-    if any(function is proxy for proxy in PROXIES):
+    if id(function) in PROXIES:
         ident = ident_of(args[0])
         return None, None if ident is None else (ident, str(args[1]))
     handed = [each for each in (*args, *kwargs.values()) if isinstance(each, FunctionType | MethodType)]

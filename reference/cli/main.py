@@ -131,9 +131,6 @@ def main(arguments: Sequence[str]) -> int:
     except (BadInput, CaseError, WorldError, OSError) as error:
         print(one_line(f"error: {' '.join(str(error).split())}"), file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
 
 
 def show_list(arguments: Sequence[str]) -> int:

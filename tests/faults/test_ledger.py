@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -77,6 +78,20 @@ def test_a_process_that_goes_on_beside_a_torn_line_loses_nothing(tmp_path: Path)
     other.write("up")
     timeline = read(tmp_path)
     assert [event.event for event in timeline.events] == ["start", "start", "up"]
+    assert timeline.torn == {"ps": 1}
+
+
+def test_a_line_that_found_no_room_spoils_no_other(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, "ps")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (ledger.path.stat().st_size + 10, hard))  # a disk with so much room
+    try:
+        ledger.write("step", number=1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    ledger.write("up")
+    timeline = read(tmp_path)
+    assert [event.event for event in timeline.events] == ["start", "up"]
     assert timeline.torn == {"ps": 1}
 
 

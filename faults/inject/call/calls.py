@@ -125,7 +125,7 @@ class Calls:
         waits, self._thread.waits = self._thread.waits, False  # pickling may make other calls
         if not isinstance(call, PythonUDF):  # the user's own pickler has pickled it already
             return send(to, call, tensors, timeout, later)
-        with self.ledger.own_errors():
+        try:  # not `own_errors`, because entering a generator takes as long as counting the call
             sites = sites_of(call.func, call.args, call.kwargs)
             numbers, envelope = self.begin(sites, to.name, later=later)
             site = sites[-1]
@@ -134,6 +134,9 @@ class Calls:
                 call, later = PythonUDF(deliver, (envelope, *call), {}), envelope.answers_later
             note = {"site": site, "nth": numbers[site], "to": to.name, "via": via}
             self.invoked(note, timeout, envelope)
+        except Exception as error:
+            self.ledger.broken(error)
+            raise
         start, in_flight = time.monotonic(), envelope is not None and bool(envelope.flight)
         try:
             packed = self._pickler.serialize(call)
@@ -197,10 +200,12 @@ class Calls:
 
     def _count(self, sites: tuple[str, ...], to: str | None) -> tuple[dict[str, int], dict[str, int]]:
         """Return the call's number at each of its sites: among all calls, and among those to this role."""
+        numbers, numbers_to = {}, {}
         with self._lock:
-            self._counts.update([*sites, *((site, to) for site in sites)])
-            numbers = {site: self._counts[site] for site in sites}
-            return numbers, {site: self._counts[site, to] for site in sites}
+            for site in sites:
+                self._counts[site] = numbers[site] = self._counts[site] + 1
+                self._counts[site, to] = numbers_to[site] = self._counts[site, to] + 1
+        return numbers, numbers_to
 
     def _in_flight(self, envelope: Envelope | None, via: str) -> Envelope | None:
         """Give a key to the envelope of a call that fails in flight. A `remote` cannot: it has no future to fail."""
@@ -230,13 +235,16 @@ class Calls:
             call = self._pending.pop(number, None)
             if call is None:  # another thread has recorded it
                 return
-            with self.ledger.own_errors():
+            try:
                 try:
                     future.value()
                 except Exception as error:
                     self.write_failed(call.note, call.start, error, in_flight=call.in_flight)
                 else:
                     self.ledger.write("ok", **call.note, seconds=time.monotonic() - call.start)
+            except Exception as error:
+                self.ledger.broken(error)
+                raise
 
     def write_failed(
         self, note: dict[str, Any], start: float, error: Exception, *, sent: bool = True, in_flight: bool = False

@@ -14,8 +14,8 @@ from torch.distributed.rpc import rref_proxy
 from faults.plan.places import name_of
 from faults.plan.plan import Fault, Plan
 
-# The functions that an RRef's proxy really calls, with (rref, name of the method, args, kwargs).
-PROXIES = (rref_proxy._local_invoke, rref_proxy._local_invoke_async_execution)
+# The identities of the functions that an RRef's proxy really calls, with (rref, name of the method, args, kwargs).
+PROXIES = frozenset(map(id, (rref_proxy._local_invoke, rref_proxy._local_invoke_async_execution)))
 
 
 def sites_of(function: Callable[..., object], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
@@ -24,7 +24,7 @@ def sites_of(function: Callable[..., object], args: tuple[Any, ...], kwargs: Map
     A call through an RRef's proxy belongs to the method's site. If a helper gets a function as an argument, as the
     tutorials' ``_call_method`` does, the call belongs to the helper's site and to the function's.
     """
-    if any(function is proxy for proxy in PROXIES):
+    if id(function) in PROXIES:
         kind, name = _type_of(args[0]), args[1]
         method: Any = getattr(kind, name, None)  # TorchScript's classes have no `forward`, and no functions
         return (name_of(method) if hasattr(method, "__qualname__") else f"{name_of(kind)}.{name}",)
