@@ -1,9 +1,10 @@
-"""Measure what a plan costs calls that it does not affect: microseconds of a small `rpc_sync` between two roles.
+"""Measure what a plan costs calls that it does not hit: microseconds of a small `rpc_sync` between two roles.
 
     python benchmarks/overhead.py --repeats 7 --json overhead.json
 
-Four ways: without `faults`; with an empty plan, which must not be measurable; with calls recorded in ledgers; and with
-a plan that waits for a call that never comes, so that calls are counted, looked up and recorded.
+Two ways: calls are recorded in ledgers; a plan waits for a call that never comes, so that calls are also looked up.
+Each is compared within one world, some calls without it and then as many with it, because worlds that do the same
+differ by a tenth. An empty plan replaces nothing, so there is nothing to measure.
 """
 
 from __future__ import annotations
@@ -11,18 +12,18 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import measure
 import torch.distributed.rpc as rpc
 
+from faults import hook
 from faults.plan import Plan
-from faults.run.runs import scope
 
-ELSEWHERE = "Drop site=benchmarks:never role=caller nth=1000000000 side=reply"
+WAYS = {"recorded": "seed=0", "a plan elsewhere": "Drop site=benchmarks:never role=caller nth=1000000000 side=reply"}
 BATCH = 200
 
 
@@ -30,48 +31,59 @@ def nothing() -> None:
     """Runs on the callee."""
 
 
-def call(count: int) -> float:
-    """Runs on the caller: microseconds per call, as the median of batches."""
-    batches = []
-    for _ in range(1 + count // BATCH):
-        begin = time.perf_counter()
-        for _ in range(BATCH):
-            rpc.rpc_sync("callee", nothing)
-        batches.append((time.perf_counter() - begin) / BATCH * 1e6)
-    return median(batches[1:])  # the first one warms up
+def batch() -> float:
+    """Runs on the caller: microseconds per call."""
+    begin = time.perf_counter()
+    for _ in range(BATCH):
+        rpc.rpc_sync("callee", nothing)
+    return (time.perf_counter() - begin) / BATCH * 1e6
 
 
-def once(count: int, plan: str | None, record: bool = False) -> float:
+def call(folder: Path, plan: Plan, batches: int) -> tuple[list[float], list[float]]:
+    """Runs on the caller: microseconds per call of each batch without the plan, and of that with it which follows."""
+    without, under_plan = [], []
+    batch()  # warms up
+    for _ in range(batches):
+        without.append(batch())
+        hook.activate(folder, "caller", plan)
+        under_plan.append(batch())
+        hook.deactivate()
+    return without, under_plan
+
+
+def once(plan: Plan, batches: int) -> dict[str, float]:
     """Measure in one world of two roles."""
-    roles: dict[str, Callable[[], object]] = {"caller": partial(call, count), "callee": nothing}
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        arguments = {} if plan is None else stack.enter_context(scope(Plan.parse(plan), folder, record=record))
-        value = measure.play(roles, deadline=120, **arguments)["caller"]
-    assert isinstance(value, float)
-    return value
+    with tempfile.TemporaryDirectory() as folder:
+        roles: dict[str, Callable[[], object]]
+        roles = {"caller": partial(call, Path(folder), plan, batches), "callee": nothing}
+        measured: Any = measure.play(roles, deadline=120)["caller"]
+    without, under_plan = measured
+    ratio = median(b / a for a, b in zip(without, under_plan, strict=True))
+    return {"without": median(without), "with": median(under_plan), "ratio": ratio}
 
 
 def main() -> None:
     built = measure.parser(__doc__ or "")
     built.add_argument("--repeats", type=measure.count, default=7, metavar="N", help="number of worlds for each way")
-    built.add_argument("--calls", type=measure.count, default=4000, metavar="N", help="number of calls in each world")
+    built.add_argument("--batches", type=measure.count, default=40, metavar="N", help="batches of calls in each world")
     options = built.parse_args()
     facts = measure.machine()
-    ways = {
-        "without": partial(once, options.calls, None),
-        "empty plan": partial(once, options.calls, "seed=0"),
-        "recorded": partial(once, options.calls, "seed=0", record=True),
-        "a plan elsewhere": partial(once, options.calls, ELSEWHERE),
+    found: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
+    for repeat in range(1, options.repeats + 1):
+        for way, text in WAYS.items():
+            found[way].append(once(Plan.parse(text), options.batches))
+            measure.note(f"{way}, {repeat} of {options.repeats}: {found[way][-1]['ratio']:.3f} times a call without")
+    figures = {
+        way: {name: measure.spread([world[name] for world in worlds]) for name in worlds[0]}
+        for way, worlds in found.items()
     }
-    once(BATCH, None)  # starts the forkserver
-    samples = measure.interleaved(ways, options.repeats, unit="us")
-    figures = {name: measure.spread(each) for name, each in samples.items()}
-    compared = {name: measure.ratios(each, samples["without"]) for name, each in samples.items() if name != "without"}
-    rows = [[name, *measure.cells(each, 1)] for name, each in figures.items()]
-    rows += [[f"{name} / without", *measure.cells(each, 3)] for name, each in compared.items()]
+    rows = [
+        [f"{way}: {name}", *measure.cells(each, 3 if name == "ratio" else 1)]
+        for way, named in figures.items()
+        for name, each in named.items()
+    ]
     print(measure.heading(facts) + measure.table(["microseconds per call", "median", "min", "max"], rows))
-    measure.write(options.json, "overhead", facts, microseconds=figures, ratios=compared)
+    measure.write(options.json, "overhead", facts, worlds=figures)
 
 
 if __name__ == "__main__":

@@ -82,13 +82,15 @@ def may_come(faults: Sequence[Fault], *, foreign: bool) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Target:
-    """A program that the nemesis hurts. ``once``: runs it under a plan, in a folder; ``restarts``: of a lost world."""
+    """A program that the nemesis hurts. ``once``: runs it under a plan, in a folder; ``restarts``: of a lost world;
+    ``places``: of the faults."""
 
     name: str
     once: Callable[[Plan, Path], tuple[Run, Judgement]]
     folder: Path
     foreign: bool
     restarts: int = 0
+    places: Sequence[str] = PLACES
 
     @cached_property
     def healthy(self) -> Run:
@@ -118,7 +120,7 @@ class Target:
         steps = min((max(steps_of(role, timeline), default=0) for role in roles), default=0)
 
         try:
-            possible = faults(sites, roles, kinds=[kind], places=PLACES, seconds=SECONDS, steps=steps)
+            possible = faults(sites, roles, kinds=[kind], places=self.places, seconds=SECONDS, steps=steps)
         except ValueError:
             return []
 
@@ -146,7 +148,10 @@ def targets(folder: Path, names: Sequence[str], restarts: int = 0) -> list[Targe
 def _tutorial(name: str, folder: Path, restarts: int) -> Target:
     subject = of_tutorial(quick(name, timeout=TIMEOUT))
     deadline = (2 + restarts) * bound_of_timeout(TIMEOUT) + 10
-    return Target(name, partial(run_once, subject, deadline=deadline, restarts=restarts), folder, False, restarts)
+    once = partial(run_once, subject, deadline=deadline, restarts=restarts)
+    # `rref_dataflow` counts what crosses TCP, and the agent that hurts messages has other transports.
+    places = PLACES if name != "rref_dataflow" else tuple(place for place in PLACES if place != "message")
+    return Target(name, once, folder, False, restarts, places)
 
 
 def run_once(

@@ -47,11 +47,9 @@ def ended(found: Run, wanted: dict[str, str]) -> None:
         ("open", "seed=0", "unchecked", RETURNED, RETURNED),
         ("served", "seed=0", "unchecked", GONE, RETURNED),  # its parent ends it by SIGTERM
         ("strict", LOST, "wrong", "raised ", LATE),
-        ("tolerant", LOST, "unchecked", RETURNED, RETURNED),
         ("strict", f"Duplicate {PAYS}", "wrong", "raised ", "raised RuntimeError: "),
         ("leaves", LOST, "wrong", "raised ", "exited with status 1"),  # from within the handler
         ("gone", LOST, "wrong", "raised ", GONE),
-        ("gone", f"Duplicate {PAYS}", "unchecked", RETURNED, RETURNED),
     ],
 )
 def test_a_role_is_judged_even_if_its_parent_ignores_its_exit_code(
@@ -88,7 +86,6 @@ def test_a_process_has_the_status_that_it_really_ended_with(how: str, verdict: s
 @pytest.mark.parametrize(
     ("how", "role", "end"),
     [
-        ("kill", "shop", GONE),
         ("interrupt", "shop", "was interrupted"),
         ("abort", "shop", GONE),
         ("outlives", "shop", GONE),  # by `os._exit`, soon after the command
@@ -130,9 +127,8 @@ store()
 """
 
 
-@pytest.mark.parametrize("rest", ["", STORES], ids=["nothing", "stored error"])
-def test_the_ends_of_calls_are_recorded_before_the_process_ends(rest: str, tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-c", ROLE + rest, str(tmp_path)], timeout=60, check=True)
+def test_the_ends_of_calls_are_recorded_before_the_process_ends(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", ROLE + STORES, str(tmp_path)], timeout=60, check=True)
     assert [each.event for each in ledger.read(tmp_path).events] == ["start", "ok", "exit"]
 
 
@@ -160,15 +156,12 @@ sys.exit(3)
 """
 
 
-def test_a_process_has_one_file_for_its_status_and_its_children_have_none(tmp_path: Path) -> None:
-    assert subprocess.run([sys.executable, "-c", TWICE, str(tmp_path)], timeout=60).returncode == 3
-    assert list(statuses(tmp_path).values()) == [3]
-    assert (tmp_path / "own").read_bytes() == b"text"
-
-
-def test_a_status_is_recorded_even_if_the_process_aborts_afterwards(tmp_path: Path) -> None:
-    """As a thread of torch may do while C ends the process."""
+def test_a_status_is_recorded_even_if_the_process_aborts_afterwards_and_its_children_record_none(
+    tmp_path: Path,
+) -> None:
+    """A thread of torch may abort it while C ends the process."""
     aborts = "import ctypes; libc = ctypes.CDLL(None); libc.on_exit(ctypes.cast(libc.abort, ctypes.c_void_p), None)"
     done = subprocess.run([sys.executable, "-c", aborts + TWICE, str(tmp_path)], timeout=60)
     assert done.returncode == -signal.SIGABRT
     assert list(statuses(tmp_path).values()) == [3]
+    assert (tmp_path / "own").read_bytes() == b"text"

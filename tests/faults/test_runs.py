@@ -47,7 +47,6 @@ RUNS = [
     (plays.retrying, UNANSWERED, "wrong", "121 in the till"),
     (plays.clumsy, LOST, "wrong", "till raised AttributeError: 'NoneType'"),
     (plays.strict, DELAY.replace("pay", "strictly_pay"), "wrong", "till raised RuntimeError: AssertionError: On "),
-    (plays.untidy, "seed=0", "leaked", "sleep 1000 still runs"),
     (plays.forgetful, DELAY, "leaked", "till: num_autograd_contexts=1"),
     (plays.layered, LOST_ONCE.replace("nth=2", "nth=1-2"), "equal", "nth=1-2 side=request fired 2 of 2 times"),
     (plays.layered, LOST_ONCE.replace("nth=2", "nth=1-3"), "failed loudly", "fired 3 of 3 times"),

@@ -206,7 +206,6 @@ TABLE = {name: replace(case, seed=seed) for seed, (name, case) in enumerate(_ROW
     "pipeline-crowd": pipeline.Case(**{**_HALVES, "steps": 1, "batch_size": 130, "num_split": 130, "rpc_threads": 256}),
     "pipeline-steep": pipeline.Case(**{**_HALVES, "steps": 4, "lr": 5.0}),
     "pipeline-resnet50": pipeline.Case(**_RESNET, steps=1),
-    "pipeline-resnet50-ends": pipeline.Case(**_RESNET, steps=2, record="ends"),
     "pipeline-resnet50-steep": pipeline.Case(**_RESNET, steps=2, lr=20.0),
 }
 

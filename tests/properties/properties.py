@@ -39,13 +39,14 @@ def limit() -> float:
     return LIMIT * max(1.0, scale())
 
 
-def machine(steps: int, *, times: int = 1) -> settings:
-    """Return the chosen profile's settings for a state machine of so many steps, and so many times the examples.
+def phases() -> list[Phase]:
+    """Return the chosen profile's phases. What fails is shrunk, but not explained line by line, which takes minutes."""
+    return [phase for phase in settings().phases if phase is not Phase.explain]
 
-    What fails is shrunk, but not explained line by line: that takes minutes where threads are many.
-    """
-    phases = [phase for phase in settings().phases if phase is not Phase.explain]
-    return settings(max_examples=times * settings().max_examples, stateful_step_count=steps, phases=phases)
+
+def machine(steps: int, *, times: int = 1) -> settings:
+    """Return the chosen profile's settings for a state machine of so many steps, and so many times the examples."""
+    return settings(max_examples=times * settings().max_examples, stateful_step_count=steps, phases=phases())
 
 
 def examples(
@@ -68,7 +69,7 @@ def examples(
             test(*args, **kwargs)
             ran += 1
 
-        explored = settings(max_examples=wanted)(given(**strategies)(counted))
+        explored = settings(max_examples=wanted, phases=phases())(given(**strategies)(counted))
 
         @functools.wraps(explored)
         def complete(*args: Any, **kwargs: Any) -> None:

@@ -75,7 +75,7 @@ def verdicts_of_engine(
 @pytest.mark.long
 def test_ray_trains_as_the_parameter_servers_do(suite: Suite, tmp_path: Path, capfd: Capture) -> None:
     program = EXAMPLES / "ray" / "parameter_servers.py"
-    found = verdicts_of_engine("ray", suite, program, "*r_server-00[12]", tmp_path / "out", capfd)
+    found = verdicts_of_engine("ray", suite, program, "*r_server-001", tmp_path / "out", capfd)
     assert found["parameter_server-001"] == found["batch_parameter_server-001"] == "equal"
 
 

@@ -298,7 +298,7 @@ def test_a_start_that_is_interrupted_leaves_nothing(
 SHORT = "reference run parameter_server --steps 20"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> float:
     """Return the seconds of a run that nobody ends."""
     begun = time.monotonic()

@@ -81,11 +81,10 @@ def test_a_correct_run_is_within_the_bound(case: Sums) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("terms", [20000, 65536])
-def test_a_long_sum_that_a_loop_adds_up_is_within_the_bound(terms: int, dtype: torch.dtype) -> None:
+def test_a_long_sum_that_a_loop_adds_up_is_within_the_bound(dtype: torch.dtype) -> None:
     """It rounds several times as much as torch's own sums, which add blocks."""
     for seed in range(4):
-        case = Sums((3,), terms, dtype, seed, silent=False)
+        case = Sums((3,), 65536, dtype, seed, silent=False)
         result = case.bound(case.one_by_one())
         assert result.holds, result.worst
 

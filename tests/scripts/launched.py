@@ -1,6 +1,6 @@
 """A shop that serves until it is ended, and a till; the launcher imports no torch. Knows nothing of faults.
 
-python launched.py kill | interrupt | abort | outlives | gives-up | twice
+python launched.py interrupt | abort | outlives | gives-up | twice
 """
 
 import os
@@ -44,9 +44,7 @@ def play(how, name, place):
 
 
 def end(how, shop):
-    if how == "kill":
-        shop.kill()
-    elif how == "interrupt":
+    if how == "interrupt":
         shop.send_signal(signal.SIGINT)
     else:
         shop.terminate()

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from reference.outcome import Outcome, Overdue, Raised, Returned
+from reference.outcome import Outcome, Overdue, Returned
 from reference.world import World, launch
 from tests.support import roles_plain
 from tests.support.answers import Answer
@@ -59,13 +59,6 @@ def several(outcomes: Mapping[str, Outcome], role: str) -> tuple[Any, ...]:
 
 def overdue_in(outcome: Outcome, function: str) -> bool:
     return isinstance(outcome, Overdue) and f"in {function}\n" in outcome.stacks
-
-
-def lost(outcome: Outcome) -> str:
-    """Return the message of `PeerLost`."""
-    assert isinstance(outcome, Raised), outcome
-    assert outcome.type == "reference.outcome.PeerLost"
-    return outcome.message
 
 
 def keeps(world: World, role: str, *wanted: int) -> None:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.long
 SOURCE = Path(__file__).with_name("slow_engine.c")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What `roles_late_gradients` prints."""
     library = tmp_path_factory.mktemp("late") / "slow_engine.so"
