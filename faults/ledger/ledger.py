@@ -29,8 +29,8 @@ import threading
 import time
 import traceback
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -83,6 +83,20 @@ class LedgerError(OneLine, OSError):
     """A ledger that cannot be written or read. One line."""
 
 
+class OwnErrors:
+    """The block of `Ledger.own_errors`. Each call has two: a generator would take as long as counting the call does."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception):
+            self._ledger.broken(error)
+
+
 class Ledger:
     """The ledger of one role, open for writing. Thread-safe. Raises LedgerError: the folder cannot be written.
 
@@ -117,14 +131,9 @@ class Ledger:
             if os.write(self._file, data) == len(data):
                 self._whole = self._known.st_size + len(data)
 
-    @contextmanager
-    def own_errors(self) -> Iterator[None]:
+    def own_errors(self) -> OwnErrors:
         """Record an error of `faults` itself, which must not be taken for the program's."""
-        try:
-            yield
-        except Exception as error:
-            self.broken(error)
-            raise
+        return OwnErrors(self)
 
     def broken(self, error: Exception) -> None:
         """Record an error of `faults` itself, once."""

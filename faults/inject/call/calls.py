@@ -125,7 +125,7 @@ class Calls:
         waits, self._thread.waits = self._thread.waits, False  # pickling may make other calls
         if not isinstance(call, PythonUDF):  # the user's own pickler has pickled it already
             return send(to, call, tensors, timeout, later)
-        try:  # not `own_errors`, because entering a generator takes as long as counting the call
+        with self.ledger.own_errors():
             sites = sites_of(call.func, call.args, call.kwargs)
             numbers, envelope = self.begin(sites, to.name, later=later)
             site = sites[-1]
@@ -134,9 +134,6 @@ class Calls:
                 call, later = PythonUDF(deliver, (envelope, *call), {}), envelope.answers_later
             note = {"site": site, "nth": numbers[site], "to": to.name, "via": via}
             self.invoked(note, timeout, envelope)
-        except Exception as error:
-            self.ledger.broken(error)
-            raise
         start, in_flight = time.monotonic(), envelope is not None and bool(envelope.flight)
         try:
             packed = self._pickler.serialize(call)
@@ -235,16 +232,13 @@ class Calls:
             call = self._pending.pop(number, None)
             if call is None:  # another thread has recorded it
                 return
-            try:
+            with self.ledger.own_errors():
                 try:
                     future.value()
                 except Exception as error:
                     self.write_failed(call.note, call.start, error, in_flight=call.in_flight)
                 else:
                     self.ledger.write("ok", **call.note, seconds=time.monotonic() - call.start)
-            except Exception as error:
-                self.ledger.broken(error)
-                raise
 
     def write_failed(
         self, note: dict[str, Any], start: float, error: Exception, *, sent: bool = True, in_flight: bool = False
