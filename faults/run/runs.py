@@ -159,13 +159,13 @@ def _launch_and_record(
     """Launch the roles, wait until they end, and write the record."""
     bound = bound_of_timeout(subject.timeout)
     due = 60.0 + 2 * bound + lasting(plan) if deadline is None else deadline
+    begun = time.monotonic()  # a network, whose start is an event, too, is made by `at_work`
     with at_work(plan, place, list(subject.roles), record=recorded) as arguments, adopting() as left:
         arguments["options"] = {**arguments.get("options", {}), "rpc_timeout": subject.timeout}
         if restarts and subject.checkpoints is not None:
             shutil.rmtree(place / CHECKPOINTS, ignore_errors=True)
             arguments |= {"checkpoints": subject.checkpoints(place / CHECKPOINTS), "restarts": restarts}
         arguments["grace"] = min(bound + lasting(plan), LONGEST)  # a role that ends within the bound has not hung
-        begun = time.monotonic()
         with launch(subject.roles, deadline=due, folder=place, isolated=subject.isolated, **arguments) as world:
             outcomes, times, lost = world.wait(), world.ended, world.lost
         seconds, orphans = time.monotonic() - begun, left()

@@ -24,6 +24,7 @@ from faults.run.runs import run
 from reference.world import World, launch
 from tests.support import own_process
 from tests.support import roles_subjects as plays
+from tests.support.networks import require
 from tests.support.processes import children_of
 
 pytestmark = pytest.mark.usefixtures("forkserver")
@@ -147,6 +148,14 @@ def test_shared_memory_of_another_user_is_no_leak(memory: Path, tmp_path: Path) 
     """Another user may give shared memory the name of a role's."""
     os.chown(memory, 65534, 65534)
     assert leaks(read(tmp_path)) == []
+
+
+def test_the_seconds_of_a_run_hold_the_start_of_its_network(tmp_path: Path) -> None:
+    """Its start is the zero of all events, so a run that counts from later ends before its roles do."""
+    require()
+    found, judgement = played(plays.careful, "Reset role=till peer=shop at=up@till", tmp_path)
+    assert judgement.verdict == "failed loudly"
+    assert max(end.time for end in found.ends.values()) <= found.start + found.seconds
 
 
 def test_nothing_is_recorded_unless_something_is_planned_or_it_is_asked_for(tmp_path: Path) -> None:
