@@ -34,15 +34,20 @@ class Raised:
 
 @dataclass(frozen=True)
 class Killed:
-    """A signal ended the process."""
+    """A signal ended the process.
+
+    ``why`` is set if the launcher sent it because another role was lost, in a world that may be started again.
+    """
 
     signal: int
+    why: str = ""
 
     def __str__(self) -> str:
+        because = self.why and f", because {self.why}"
         try:
-            return f"was killed by {signals.Signals(self.signal).name}"
+            return f"was killed by {signals.Signals(self.signal).name}{because}"
         except ValueError:
-            return f"was killed by signal {self.signal}"
+            return f"was killed by signal {self.signal}{because}"
 
 
 @dataclass(frozen=True)

@@ -206,13 +206,20 @@ def _fired(found: Run) -> tuple[Fault, ...]:
 
 def _mistake(target: Target, found: Run, judgement: Judgement) -> str:
     again = frozenset({"recovered", "equal"})  # a crash after the last role's value has lost nothing
-    if len(firings(found)) > target.restarts:  # a fault without a role has crashed its callee for each caller
+    # A fault without a role crashes its callee for each caller. Who exits twice alike is not started a third time.
+    if len(firings(found)) > target.restarts or _exited_twice(found):
         again |= {LOUD}
     may = again if target.restarts else may_come(found.plan.faults, foreign=target.foreign)
     if judgement.verdict in may:
         return ""
     kinds = {fault.kind for fault in found.plan.faults}
     return f"{judgement.verdict}, wanted {', '.join(sorted(may))} of {', '.join(sorted(kinds))}"
+
+
+def _exited_twice(found: Run) -> bool:
+    """Whether two lives ended by themselves with the same status."""
+    ends = [end.text for end in (*found.lost, *found.ends.values()) if end.kind == "Exited"]
+    return len(ends) > len(set(ends))
 
 
 def shrunk(found: Found, folder: Path, seconds: float) -> Plan:

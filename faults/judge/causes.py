@@ -45,7 +45,7 @@ def _name(facts: Facts, life: Life) -> str:
 
 def _when(facts: Facts, life: Life) -> str:
     run = facts.run
-    after = f"{max(0.0, life.end.time - run.start):.1f} s after the start"
+    after = f"{max(0.0, life.end.time - run.zero):.1f} s after the start"
     command = facts.command
     if command is None or life.end.kind == RUNNING:
         return after

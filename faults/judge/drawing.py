@@ -53,7 +53,7 @@ def drawing(facts: Facts, most: int | None = MOST) -> dict[str, Any]:
     calls = list(_calls(facts, number))
     kept = sorted(sorted(calls, key=lambda call: (call[4] == "ok", call[2]))[:most], key=lambda call: call[2])
     lives: list[Any] = [
-        [number[life.role], _first(life.events), _t(life.end.time - facts.run.timeline.zero), *_sign(life.end)]
+        [number[life.role], _first(life.events), _t(life.end.time - facts.run.zero), *_sign(life.end)]
         for life in facts.lives
     ]
     for role in [each for each in roles if each not in facts.last]:
@@ -62,7 +62,7 @@ def drawing(facts: Facts, most: int | None = MOST) -> dict[str, Any]:
     if facts.command is not None:
         lanes.append(player(COMMAND))
         sign, _ = _sign(facts.command)
-        ended = _t(facts.command.time - facts.run.start)
+        ended = _t(facts.command.time - facts.run.zero)
         lives.append([len(lanes) - 1, 0.0, ended, sign, _text(end_of_command(facts.command))])
     for call in kept:
         if call[4] == "open":

@@ -146,7 +146,7 @@ class Facts:
         if command is not None and command.kind in _FAILURES:
             raised = [each for each in self.run.timeline.of("raised") if each.process == command.process]
             links = links_in(raised[-1]) if raised else []
-            found.append(Failure(COMMAND, 1, command, command.time - self.run.start, links))
+            found.append(Failure(COMMAND, 1, command, command.time - self.run.zero, links))
         return found
 
     @cached_property
@@ -159,7 +159,7 @@ class Facts:
         links = told[-1] if told else []
         if not links and life.end.types:
             links = [Link(life.end.types, life.end.text)]
-        return Failure(life.role, life.number, life.end, life.end.time - self.run.start, links)
+        return Failure(life.role, life.number, life.end, life.end.time - self.run.zero, links)
 
     @cached_property
     def messages(self) -> proof.Proofs:
@@ -230,7 +230,7 @@ def _of_world(run: Run) -> list[Life]:
         lives = _lives_of(run.timeline, role) or [run.timeline.by(role)]
         for number, events in enumerate(lives, 1):
             process = _pid(events[0]) if events else 0
-            time = (events[-1].time if events else 0.0) + run.timeline.zero
+            time = (events[-1].time if events else 0.0) + run.zero
             time = min((end.time for end in run.lost if end.time >= time), default=time)  # who was lost ended before it
             with_world = End(GONE, "was ended with its world, which was started again", time)
             end = last if number == len(lives) else lost.get(process, with_world)
@@ -250,7 +250,7 @@ def _of_script(run: Run) -> list[Life]:
         for number, events in enumerate(_lives_of(run.timeline, role), 1):
             process, last = _pid(events[0]), latest[_pid(events[0])] is events[0]
             # Nothing ended a process that has started RPC again.
-            earlier = End("Returned", "returned", events[-1].time + run.timeline.zero, process=process)
+            earlier = End("Returned", "returned", events[-1].time + run.zero, process=process)
             end = _end(run, events, process, killed.get(process, [])) if last else earlier
             found.append(Life(role, number, process, events, last, end))
     return found
@@ -282,7 +282,7 @@ def _pid(start: Event) -> int:
 
 def _end(run: Run, events: Sequence[Event], process: int, hits: Sequence[Event]) -> End:
     """How a process that played a role ended, at its last life. What it did itself counts before what hit it."""
-    time = events[-1].time + run.timeline.zero
+    time = events[-1].time + run.zero
     raised, left = _last(events, "raised"), _last(events, "exit")
     status = run.statuses.get(process)
     if status is None and left is not None and (left.details.get("status") is not None or process not in run.gone):
@@ -291,14 +291,14 @@ def _end(run: Run, events: Sequence[Event], process: int, hits: Sequence[Event])
         links = links_in(raised)
         cut = ", and then a signal ended it" if process in run.gone else ""
         text = f"raised {raised.details.get('error')}{cut}"
-        return End("Raised", text, raised.time + run.timeline.zero, links[0].types if links else (), process)
+        return End("Raised", text, raised.time + run.zero, links[0].types if links else (), process)
     if status:
         return End("Exited", str(Exited(status)), time, process=process)
     if process in run.running:
         since = "was overdue" if run.ends[COMMAND].kind == "Overdue" else "had ended"
         return End(RUNNING, f"still ran when the command {since}", run.start + run.seconds, process=process)
     if hits and status is None:
-        return End("Killed", _killed(hits[-1]), hits[-1].time + run.timeline.zero, process=process)
+        return End("Killed", _killed(hits[-1]), hits[-1].time + run.zero, process=process)
     if _last(events, "interrupted") is not None:
         return End(GONE, "was interrupted", time, process=process)
     if status is None:
@@ -362,7 +362,7 @@ def _of_other_runs(run: Run) -> Iterator[str]:
     """Name the ledgers of several runs. In one run, a program may start a role several times, in any processes."""
     starts = run.timeline.of("start")
     if run.complete:
-        found = {event.role: 2 for event in starts if event.time > run.seconds}
+        found = {event.role: 2 for event in starts if run.zero + event.time > run.start + run.seconds}
     else:
         found = Counter(role for role, _ in {(event.role, event.details.get("pid")) for event in starts})
     yield from (f"{role}: one ledger of {count} runs" for role, count in found.items() if count > 1)

@@ -140,7 +140,7 @@ def _ends(facts: Facts) -> Check:
         text = f"{_lateness(run, late)}{besides}{_waiting(run)}, wanted an end of every role"
         return Check("ends", "hung", False, text)
     if running and facts.command is not None and facts.command.kind == "Killed":
-        seconds = run.seconds - (facts.command.time - run.start)
+        seconds = run.start + run.seconds - facts.command.time
         still = f"{', '.join(running)} still ran {seconds:.1f} s after the command"
         return Check("ends", "hung", False, f"{still}, which the plan had killed, wanted an end of every role")
     slow = [text for failure in facts.failures if (text := _too_late(facts, failure))]
@@ -170,7 +170,7 @@ def _too_late(facts: Facts, failure: Failure) -> str:
         return ""
     since, what = before[-1], "the last fault before that"
     if failure.role == COMMAND:  # it may have waited for the roles, of which each had its own time
-        zero = facts.run.start
+        zero = facts.run.zero
         ended = [life.end.time - zero for life in facts.lives if life.end.kind not in (GONE, RUNNING)]
         after = [time for time in ended if since < time <= failure.time]
         since, what = max(after, default=since), "the last role's end" if after else what

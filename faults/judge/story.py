@@ -71,7 +71,7 @@ def _happened(facts: Facts) -> Iterator[str]:
         then = f"; then {_listed(names)} failed" if names else ""
         told.append((first.time, f"{_capital(player(first.role))} {_end(first)}{_later(first.time, hits)}{then}."))
     yield from (text for _, text in sorted(told, key=lambda each: each[0]))
-    last = max((life.end.time for life in facts.lives), default=0.0) - run.timeline.zero
+    last = max((life.end.time for life in facts.lives), default=0.0) - run.zero
     if waits := list(told_waits(facts)):
         yield f"{_capital('; '.join(waits[:3]))}{f'; and {len(waits) - 3} more wait' * (len(waits) > 3)}."
     elif facts.every_role_returned and facts.lives:

@@ -92,7 +92,7 @@ def _hangs(life: Life) -> bool:
 
 
 def _of_life(facts: Facts, life: Life) -> Iterator[Wait]:
-    begun, end = open_calls(life.events), life.end.time - facts.run.timeline.zero
+    begun, end = open_calls(life.events), life.end.time - facts.run.zero
     for callee in dict.fromkeys(str(each.details.get("to")) for each in begun):
         calls = [each for each in begun if str(each.details.get("to")) == callee]
         yield Wait(life.role, callee, [call_name(each) for each in calls], max(0.0, end - calls[0].time))

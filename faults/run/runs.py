@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from faults import hook
 from faults.inject.network import network
 from faults.judge.bound import bound_of_timeout, lasting
+from faults.judge.facts import GONE
 from faults.judge.rules import Judgement
 from faults.judge.rules import judge as judge_run
 from faults.ledger import record
@@ -23,7 +24,7 @@ from faults.ledger.record import End, Run
 from faults.ledger.run_files import renewed
 from faults.plan.plan import Plan, PlanError
 from faults.run.leftovers import adopting, leaks
-from reference.outcome import Outcome, Raised
+from reference.outcome import Killed, Outcome, Raised
 from reference.world import start
 from reference.world.launcher import launch
 from reference.world.start import LONGEST
@@ -159,7 +160,7 @@ def _launch_and_record(
     """Launch the roles, wait until they end, and write the record."""
     bound = bound_of_timeout(subject.timeout)
     due = 60.0 + 2 * bound + lasting(plan) if deadline is None else deadline
-    begun = time.monotonic()  # a network, whose start is an event, too, is made by `at_work`
+    begun = time.monotonic()
     with at_work(plan, place, list(subject.roles), record=recorded) as arguments, adopting() as left:
         arguments["options"] = {**arguments.get("options", {}), "rpc_timeout": subject.timeout}
         if restarts and subject.checkpoints is not None:
@@ -185,7 +186,7 @@ def _launch_and_record(
         difference=f"{difference}, wanted the twin's" if trace else "",
         losses=losses,
         leaks=[*leaks(timeline), *orphans],
-        start=timeline.zero or begun,
+        start=begun,
         recorded=recorded,
     )
 
@@ -193,4 +194,5 @@ def _launch_and_record(
 def _end(outcome: Outcome, ended: float) -> End:
     """Return the end that an outcome tells. A role that has a ledger has all classes of its error there."""
     types = (outcome.type.rpartition(".")[2],) if isinstance(outcome, Raised) else ()
-    return End(type(outcome).__name__, str(outcome), ended, types)
+    with_another = isinstance(outcome, Killed) and outcome.why
+    return End(GONE if with_another else type(outcome).__name__, str(outcome), ended, types)

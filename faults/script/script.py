@@ -259,7 +259,7 @@ def run_script(
             trace=trace_,
             difference=difference,
             leaks=[*leaks(ended.timeline), *ended.orphans],
-            start=ended.timeline.zero or begun,
+            start=begun,
             recorded=True,
         )
         found = record.read(place)
@@ -279,7 +279,7 @@ def _so_far(place: Path, plan: Plan, bound: float | None) -> tuple[float, float]
     that roles have to end after that."""
     run = Run("", plan, read(place), bound=bound)
     first_seen = min((event.time for event in Facts(run).effects.values() if event is not None), default=None)
-    return 0.0 if first_seen is None else first_seen + run.timeline.zero, allowed(run, first_seen)[0]
+    return 0.0 if first_seen is None else first_seen + run.zero, allowed(run, first_seen)[0]
 
 
 def record_end(folder: str | os.PathLike[str], status: int) -> None:

@@ -184,7 +184,7 @@ def losses_named() -> Iterator[None]:
             # A rank that tells of a death leaves then, and may be gone before it is asked.
             reason = here().reason or rpc.rpc_sync(first, reason_of_failure, timeout=seconds)
         except RuntimeError as failed:
-            reason = _trouble(first, failed, seconds)
+            reason = here().reason or _trouble(first, failed, seconds)  # it may have told this rank, and left
         if own == first:
             # These calls come after the answers to waiting ranks, which must be sent before this process ends.
             _inform(reason or f"{own} ended by {type(error).__name__}", NEWS_SECONDS)

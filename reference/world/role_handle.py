@@ -47,7 +47,7 @@ class RoleHandle:
         self.news = ""
         self.outcome: Outcome | None = None
         self.ended: float | None = None
-        self.dropped = False  # ended because another role was lost
+        self.dropped = ""  # why it was ended, if that is the loss of another role
         self.due: float | None = None
         self.calls: dict[int, tuple[Future[Outcome], float | None]] = {}
         self._stacks = stacks
@@ -135,7 +135,7 @@ class RoleHandle:
         if self._asked is not None:
             self.outcome = Overdue(self._read_stacks(), self._why)
         elif code < 0:
-            self.outcome = Killed(-code)
+            self.outcome = Killed(-code, self.dropped)
         elif self._report is None or (code and isinstance(self._report, Returned)):
             # of itself, in the middle, or because its very end failed
             self.outcome = Exited(code, "" if self._has_begun else BEFORE_ITS_ROLE)

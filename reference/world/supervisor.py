@@ -175,13 +175,13 @@ class Supervisor(threading.Thread):
         """If a role is gone and the others only wait for a common start or shutdown, tell them: they wait in vain."""
         dead = [s for s in self.handles.values() if s.outcome is not None and not isinstance(s.outcome, Returned)]
         rest = self._open()
+        text = "; ".join(f"{handle.name} {handle.outcome}" for handle in dead)
         if dead and self._whole:
             for handle in rest:
-                handle.dropped = handle.dropped or not is_ending(handle.pid)
+                handle.dropped = handle.dropped or ("" if is_ending(handle.pid) else text)
                 handle.kill()
             return
         if dead and all(handle.phase in (Phase.STARTING, Phase.JOINING, Phase.FINISHED) for handle in rest):
-            text = "; ".join(f"{handle.name} {handle.outcome}" for handle in dead)
             for handle in rest:
                 handle.phase, handle.news = Phase.TOLD, text
                 handle.send("peer_death", text)

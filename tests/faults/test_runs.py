@@ -150,11 +150,12 @@ def test_shared_memory_of_another_user_is_no_leak(memory: Path, tmp_path: Path) 
     assert leaks(read(tmp_path)) == []
 
 
-def test_the_seconds_of_a_run_hold_the_start_of_its_network(tmp_path: Path) -> None:
-    """Its start is the zero of all events, so a run that counts from later ends before its roles do."""
+def test_a_run_begins_before_its_network_and_ends_after_its_roles(tmp_path: Path) -> None:
+    """Events count from the start of the network, which may take longer than the roles do."""
     require()
     found, judgement = played(plays.careful, "Reset role=till peer=shop at=up@till", tmp_path)
     assert judgement.verdict == "failed loudly"
+    assert found.start <= found.zero
     assert max(end.time for end in found.ends.values()) <= found.start + found.seconds
 
 
@@ -164,6 +165,6 @@ def test_nothing_is_recorded_unless_something_is_planned_or_it_is_asked_for(tmp_
     subject = plays.subject(plays.careful)
     recorded, judgement = run(subject, Plan(), tmp_path / "recorded", recorded=True)
     assert recorded.timeline.roles == ("shop", "till")
-    assert recorded.start == recorded.timeline.zero  # ends and events have one clock
+    assert 0.0 < recorded.zero - recorded.start < recorded.seconds  # ends and events have one clock
     assert judgement.verdict == "equal"
     assert bound_of_timeout(subject.timeout) == 2 * (recorded.timeout or 0.0) + 10.0 == 12.0

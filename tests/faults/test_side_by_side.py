@@ -71,9 +71,9 @@ def dies(plan: Plan, place: Path) -> tuple[Run, Judgement]:
 
 
 def sleeps(plan: Plan, place: Path) -> tuple[Run, Judgement]:
-    """Says that it runs, and cleans up when it is interrupted."""
-    place.mkdir()
+    """Says that it runs, and cleans up when it is interrupted, even at once."""
     try:
+        place.mkdir()
         threading.Event().wait(60)
     finally:
         (place / "cleaned").touch()

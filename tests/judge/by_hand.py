@@ -75,7 +75,7 @@ def command(status: int = 0, time: float = 110.0) -> End:
 def _run(plan: str, events: list[Event], ends: Mapping[str, End], different: Mapping[str, Any]) -> Run:
     every = tuple(sorted(events, key=lambda each: each.time))
     timeline = Timeline(every, {}, tuple(dict.fromkeys(each.role for each in every)), 100.0)
-    found = Run("shop", Plan.parse(plan), timeline, ends, bound=5.0, seconds=10.0, start=100.0)
+    found = Run("shop", Plan.parse(plan), timeline, ends, bound=5.0, seconds=12.0, start=98.0)
     return replace(found, **different)
 
 

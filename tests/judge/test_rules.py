@@ -152,7 +152,7 @@ class TestHung:
 
     def test_a_role_that_outlives_a_command_that_the_plan_has_killed_hangs(self) -> None:
         end = {COMMAND: replace(killed(), process=2)}
-        run = script(CRASH, crashed(), cut="b", running=[2], seconds=12.0, ends=end)
+        run = script(CRASH, crashed(), cut="b", running=[2], seconds=14.0, ends=end)
         text = "b still ran 9.5 s after the command, which the plan had killed, wanted an end of every role"
         assert verdict(run) == "hung"
         assert check("ends", run).text == text

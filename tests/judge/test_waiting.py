@@ -14,7 +14,7 @@ OVERDUE = {COMMAND: End("Overdue", "was overdue after 30 s", 130.0)}
 
 
 def hanging(*events: Event, plan: str = "seed=0", running: tuple[int, ...] = (1, 2), **known: Any) -> Run:
-    return script(plan, *events, cut="ab", ends=OVERDUE, seconds=30.0, running=running, **known)
+    return script(plan, *events, cut="ab", ends=OVERDUE, seconds=32.0, running=running, **known)
 
 
 def asks(role: str, to: str, time: float = 2.0, **call: object) -> Event:

@@ -301,6 +301,12 @@ class TestRanks:
         for role in sorted({"a", "b", "c"} - {dead}):
             assert lost(ended, role).startswith(f"{dead} is gone: ")
 
+    def test_a_first_rank_that_has_told_who_died_and_left_is_not_taken_for_the_dead(self) -> None:
+        with idle() as world:
+            ended = world.run({"a": roles.play, "b": partial(roles.play_asking_late, "c"), "c": kill_oneself})
+        for role in "ab":
+            assert lost(ended, role).startswith("c is gone: ")
+
     def test_the_others_hear_that_the_first_rank_has_failed_although_it_still_runs(self) -> None:
         with idle("ab") as world:
             ended = world.run({"a": partial(roles.play, "nobody"), "b": partial(roles.play, timeout=8 * LIMIT)})

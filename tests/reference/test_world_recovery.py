@@ -6,6 +6,7 @@ import logging
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from reference.verify import quick
 from reference.world import World, WorldError, launch
 from tests.matrix.places import PLACES
 from tests.support import roles_recovery as plays
-from tests.support.roles_plain import kill_oneself
+from tests.support.roles_plain import kill_oneself, unlucky, wait_for_ever
 from tests.tiers.share import one_of
 
 pytestmark = pytest.mark.usefixtures("forkserver")
@@ -136,6 +137,13 @@ def test_who_fails_twice_by_one_error_from_one_step_is_not_started_again(
     assert texts(caplog)[-1] == "life 3 ended: b raised tests.support.roles_plain.Unlucky: as ever, as before"
 
 
+def test_a_role_that_is_ended_with_a_lost_one_says_why() -> None:
+    with launch({"a": wait_for_ever, "b": unlucky}, restarts=5) as world:
+        why = "b raised tests.support.roles_plain.Unlucky: today"
+        assert world.wait()["a"] == Killed(signal.SIGKILL, why)
+        assert str(world.outcomes["a"]) == f"was killed by SIGKILL, because {why}"
+
+
 def test_who_fails_by_one_error_from_another_step_is_started_again(tmp_path: Path) -> None:
     _, life, lost = ended(partial(plays.unlucky_each_time, tmp_path / "steps"), tmp_path, restarts=2)
     assert (life, len(lost)) == (3, 2)
@@ -197,6 +205,16 @@ def test_a_signal_that_nobody_sent_is_not_passed_although_the_next_life_is_right
     assert (found.trace, len(found.lost)) == ("equal", 1)
     assert judgement.verdict == "wrong", str(judgement)
     assert said in str(judgement)
+
+
+def test_who_is_ended_with_a_role_that_is_not_started_again_convicts_nobody(tmp_path: Path) -> None:
+    """The launcher has killed it."""
+    plan = Plan.parse("Crash role=b at=up@b how=exit:1 lives=every")
+    waiting = replace(plays.subject(plays.steps), roles={"a": wait_for_ever, "b": plays.steps})
+    found, judgement = run(waiting, plan, tmp_path, restarts=3)
+    assert judgement.verdict == "failed loudly", str(judgement)
+    assert len(found.lost) == 1
+    assert "a (life 2) was killed by SIGKILL, because b exited with status 1, " in str(judgement)
 
 
 def test_a_life_of_which_no_ledger_tells_is_not_passed(tmp_path: Path) -> None:
