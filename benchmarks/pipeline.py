@@ -4,8 +4,8 @@
 
 Ours is the tutorial, unchanged. *One process* trains the same ResNet50 on whole batches in one role with one thread.
 *Ideal* is the same micro-batches one after the other in one such role, divided by two processes, times (n + 1) / n:
-while the pipeline fills or drains, each of two equal shards has nothing to do in one of n + 1 turns. *Limit* is the
-same for the two shards as they are, which are not equal (`limit`).
+while the pipeline fills or drains, each of two equal shards has nothing to do in one of n + 1 turns. The shards are not
+equal: *limit* is the processor time of the busier one, and an n-th of the other's, while one of them can only wait.
 ``--torch`` runs the same shards by `torch.distributed.pipelining` over gloo beside them, with two of its schedules.
 ``--published`` runs a program of its own beside them, in the same interleaved run.
 """
@@ -19,8 +19,7 @@ import re
 import statistics
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -40,14 +39,20 @@ from reference.world import launch
 
 
 class BatchClock:
-    """Notes when each batch ended, as the training role reports it. Runs in the launching process."""
+    """Notes when each batch ended, as the training role reports it. Runs in the launching process.
+
+    ``pids``: the roles' processes, once they are known.
+    """
 
     def __init__(self) -> None:
         self.ends: list[float] = []
+        self.worked: list[list[float]] = []
         self.losses: list[float] = []
+        self.pids: Collection[int] = ()
 
     def __call__(self, role: str, record: dict[str, Any]) -> None:
         self.ends.append(time.monotonic())
+        self.worked.append([processor_seconds(pid) for pid in self.pids])
         self.losses.append(record["loss"])
 
     def seconds(self) -> float:
@@ -55,71 +60,39 @@ class BatchClock:
         durations = [end - start for start, end in zip(self.ends, self.ends[1:], strict=False)][:-1]
         return statistics.median(durations)
 
+    def limit(self, splits: int) -> float:
+        """The seconds of a batch whose two shards, with the processor time that they took, only wait for the first
+        micro-batch and for the last."""
+        taken = [
+            (last - first) / (len(self.ends) - 2) for first, last in zip(self.worked[0], self.worked[-2], strict=True)
+        ]
+        *_, less, most = sorted(taken)
+        return most + less / splits
 
-# Seconds of the two shards, for each work: 'forward' and 'backward' of one micro-batch, and the optimizer's 'step'.
-Halves = Mapping[str, tuple[float, float]]
 
-
-class HalvesClock:
-    """Adds up the seconds that each shard computes in a batch, one shard at a time. Each call begins a work's time and
-    ends that of the work before it."""
-
-    def __init__(self) -> None:
-        self.seconds: Counter[tuple[str, int]] = Counter()
-        self._work, self._since = ("other", 0), time.perf_counter()
-
-    def __call__(self, work: str, shard: int = 0, *_: object) -> None:
-        now = time.perf_counter()
-        self.seconds[self._work] += now - self._since
-        self._work, self._since = (work, shard), now
-
-    def watch(self, first: Any, second: Any) -> None:
-        """Let the shards' layers begin the times of their passes. One micro-batch's pass is whole before another's."""
-        first.seq.register_forward_pre_hook(partial(self, "forward", 0))
-        second.seq.register_forward_pre_hook(partial(self, "forward", 1))
-        second.fc.register_forward_hook(partial(self, "other", 0))
-        second.fc.register_full_backward_pre_hook(partial(self, "backward", 1))
-        second.seq.register_full_backward_hook(partial(self, "backward", 0))
+def processor_seconds(pid: int) -> float:
+    """The processor time of a process, its own and the kernel's for it."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
 class OneProcess:
-    """The function of the only role of the other worlds: both shards, micro-batches one after the other. Returns the
-    `Halves` of the last batch but one."""
+    """The function of the only role of the other worlds: both shards, micro-batches one after the other."""
 
     case: Case
 
-    def __call__(self) -> Halves:
-        case, clock, halves = self.case, HalvesClock(), []
+    def __call__(self) -> None:
+        case = self.case
         shards = [make_shard(case, half) for half in (1, 2)]
-        clock.watch(*shards)
         loss_fn = loss_function(case)
-        opts = [optim.SGD(shard.parameters(), lr=case.lr) for shard in shards]
+        opt = optim.SGD([p for shard in shards for p in shard.parameters()], lr=case.lr)
         for step, (inputs, labels) in enumerate(batches(case), start=1):
-            for opt in opts:
-                opt.zero_grad()
+            opt.zero_grad()
             loss = loss_fn(torch.cat([forward(shards, x) for x in inputs.tensor_split(case.num_split)]), labels)
             loss.backward()
-            for half, opt in enumerate(opts):
-                clock("step", half)
-                opt.step()
-            clock("other")
+            opt.step()
             log_step(step, case.steps, loss.item())
-            seconds, clock.seconds = clock.seconds, Counter()
-            passes = {"forward": case.num_split, "backward": case.num_split, "step": 1}
-            halves.append({work: (seconds[work, 0] / n, seconds[work, 1] / n) for work, n in passes.items()})
-        return halves[-2]
-
-
-def limit(halves: Halves, n: int) -> float:
-    """The least seconds of a batch of two processes that compute as fast as one alone, each its shard: all ``n``
-    forward passes, then all backward passes, because the loss needs all outputs; then both steps of the optimizer.
-
-    A shard has nothing to do while the first or the last micro-batch is in the other one, and, if it is the faster
-    one, between its passes.
-    """
-    passes = (halves["forward"], halves["backward"])
-    return sum(sum(each) + (n - 1) * max(each) for each in passes) + max(halves["step"])
 
 
 # The schedules of `torch.distributed.pipelining` that give each process one shard.
@@ -169,15 +142,14 @@ class Setting:
         self.schedules = schedules
         self.losses: dict[str, list[float]] = {}
         self.printed: dict[str, float] = {}
-        self.returned: dict[str, Any] = {}
         self.limits: dict[str, list[float]] = {}
 
     def ways(self) -> measure.Ways:
         """Each way's measurement: seconds per batch."""
-        ways: dict[str, Callable[[], float]] = {"one process": partial(self.alone, "one process", 1)}
+        ways: dict[str, Callable[[], float]] = {"one process": partial(self.alone, 1)}
         for n in self.splits:
             ways[f"ours {n}"] = partial(self.ours, n)
-            ways[f"in turn {n}"] = partial(self.alone, f"in turn {n}", n)
+            ways[f"in turn {n}"] = partial(self.alone, n)
             ways.update({f"{each} {n}": partial(self.over_gloo, each, n) for each in self.schedules})
         if self.published is not None:
             ways.update({f"published {n}": partial(self.said, n) for n in self.splits})
@@ -193,18 +165,19 @@ class Setting:
         case = replace(self.case, num_split=splits)
         return self.timed(f"ours {splits}", roles(case))
 
-    def alone(self, way: str, splits: int) -> float:
-        seconds = self.timed(way, {"alone": OneProcess(replace(self.case, num_split=splits))})
-        self.limits.setdefault(way, []).append(limit(self.returned["alone"], splits))
-        return seconds
+    def alone(self, splits: int) -> float:
+        return self.timed(f"in turn {splits}", {"alone": OneProcess(replace(self.case, num_split=splits))})
 
     def timed(self, way: str, playing: Mapping[str, Callable[[], object]]) -> float:
         clock = BatchClock()
         with launch(playing, deadline=self.deadline, on_progress=clock) as world:
-            self.returned = measure.returned(world)
+            clock.pids = world.pids.values()
+            measure.returned(world)
         if len(clock.ends) != self.case.steps:
             raise BenchmarkError(f"{way}: {len(clock.ends)} batches were reported, wanted {self.case.steps}")
         self.losses[way] = clock.losses
+        if len(playing) > 1:
+            self.limits.setdefault(way, []).append(clock.limit(int(way.split()[-1])))
         return clock.seconds()
 
     def said(self, splits: int) -> float:
@@ -228,8 +201,8 @@ class Setting:
             ideal = [each / 2 * (n + 1) / n for each in samples[f"in turn {n}"]]
             row["ideal"] = measure.spread(ideal)
             row["one process / ideal"] = measure.ratios(alone, ideal)
-            row["limit"] = measure.spread(self.limits[f"in turn {n}"])
-            row["limit / ours"] = measure.ratios(self.limits[f"in turn {n}"], samples[f"ours {n}"])
+            for way in ("ours", *self.schedules):
+                row[f"limit of {way} / {way}"] = measure.ratios(self.limits[f"{way} {n}"], samples[f"{way} {n}"])
             for each in self.schedules:
                 got, wanted = (self.losses[f"{way} {n}"][1] for way in (each, "ours"))  # later ones amplify rounding
                 if not math.isclose(got, wanted, rel_tol=1e-3):
@@ -254,7 +227,7 @@ def run_published(script: Path, case: Case, deadline: float) -> dict[str, float]
 
 
 HEAD = ["splits", "batch", "images", "ours s", "min", "max", "speed-up", "min", "max", "ideal s", "ideal speed-up"]
-HEAD += ["limit s", "limit / ours"]
+HEAD += ["limit / ours"]
 
 
 def rows_of(result: Mapping[str, Any]) -> list[list[str]]:
@@ -263,10 +236,12 @@ def rows_of(result: Mapping[str, Any]) -> list[list[str]]:
         cells = [str(row["splits"]), str(result["batch_size"]), " x ".join(map(str, result["image"]))]
         cells += measure.cells(row["ours"], 2) + measure.cells(row["one process / ours"], 2)
         cells += [f"{row['ideal']['median']:.2f}", f"{row['one process / ideal']['median']:.2f}"]
-        cells += [f"{row['limit']['median']:.2f}", f"{row['limit / ours']['median']:.2f}"]
+        cells += [f"{row['limit of ours / ours']['median']:.2f}"]
         for each in (*SCHEDULES, "published"):
             if each in row:
                 cells += [f"{row[each]['median']:.2f}", f"{row[f'{each} / ours']['median']:.2f}"]
+            if each in SCHEDULES and each in row:
+                cells += [f"{row[f'limit of {each} / {each}']['median']:.2f}"]
         rows.append(cells)
     return rows
 
@@ -276,7 +251,7 @@ def show(results: Sequence[Mapping[str, Any]]) -> None:
         figures = "  ".join(measure.cells(result["one process"], 2))
         print(f"one process, batch {result['batch_size']}: {figures} s a batch (median, min, max)")
     beside = [each for each in (*SCHEDULES, "published") if each in results[0]["rows"][0]]
-    heads = [head for each in beside for head in (f"{each} s", f"{each} / ours")]
+    heads = [f"{each}{more}" for each in beside for more in (" s", " / ours", *([" limit /"] * (each in SCHEDULES)))]
     print(measure.table([*HEAD, *heads], [row for result in results for row in rows_of(result)], words=0))
     equal = all(row["equal losses"] for result in results for row in result["rows"])
     verdict = "the same" if equal else "NOT the same"
