@@ -5,7 +5,8 @@
 Ours is the tutorial, unchanged. *One process* trains the same ResNet50 on whole batches in one role with one thread.
 *Ideal* is the same micro-batches one after the other in one such role, divided by two processes, times (n + 1) / n:
 while the pipeline fills or drains, each of two equal shards has nothing to do in one of n + 1 turns. The shards are not
-equal: *limit* is the processor time of the busier one, and an n-th of the other's, while one of them can only wait.
+equal: *limit* is the processor time of the busier one in a batch and an n-th of the other's, because it has to wait for
+the other's first micro-batch and for its last.
 ``--torch`` runs the same shards by `torch.distributed.pipelining` over gloo beside them, with two of its schedules.
 ``--published`` runs a program of its own beside them, in the same interleaved run.
 """
@@ -41,7 +42,7 @@ from reference.world import launch
 class BatchClock:
     """Notes when each batch ended, as the training role reports it. Runs in the launching process.
 
-    ``pids``: the roles' processes, once they are known.
+    ``pids``: the processes of the two shards, once they are known.
     """
 
     def __init__(self) -> None:
@@ -57,17 +58,21 @@ class BatchClock:
 
     def seconds(self) -> float:
         """The median batch, without the first, whose begin is not reported, and the last, which records everything."""
-        durations = [end - start for start, end in zip(self.ends, self.ends[1:], strict=False)][:-1]
-        return statistics.median(durations)
+        return statistics.median(self._durations())
 
-    def limit(self, splits: int) -> float:
-        """The seconds of a batch whose two shards, with the processor time that they took, only wait for the first
-        micro-batch and for the last."""
-        taken = [
+    def near_limit(self, splits: int) -> float:
+        """The limit of a batch over what it took: both are means."""
+        less, most = sorted(self.shards())
+        return (most + less / splits) / statistics.mean(self._durations())
+
+    def _durations(self) -> list[float]:
+        return [end - start for start, end in zip(self.ends, self.ends[1:], strict=False)][:-1]
+
+    def shards(self) -> list[float]:
+        """The processor seconds of each shard in a batch: the mean over the batches of `seconds`."""
+        return [
             (last - first) / (len(self.ends) - 2) for first, last in zip(self.worked[0], self.worked[-2], strict=True)
         ]
-        *_, less, most = sorted(taken)
-        return most + less / splits
 
 
 def processor_seconds(pid: int) -> float:
@@ -171,13 +176,16 @@ class Setting:
     def timed(self, way: str, playing: Mapping[str, Callable[[], object]]) -> float:
         clock = BatchClock()
         with launch(playing, deadline=self.deadline, on_progress=clock) as world:
-            clock.pids = world.pids.values()
+            clock.pids = [*world.pids.values()][-2:]
             measure.returned(world)
         if len(clock.ends) != self.case.steps:
             raise BenchmarkError(f"{way}: {len(clock.ends)} batches were reported, wanted {self.case.steps}")
         self.losses[way] = clock.losses
-        if len(playing) > 1:
-            self.limits.setdefault(way, []).append(clock.limit(int(way.split()[-1])))
+        if len(playing) > 1 and self.case.device == "cpu":
+            self.limits.setdefault(way, []).append(clock.near_limit(int(way.split()[-1])))
+            measure.note(
+                f"{way}: processor seconds of each shard: {' '.join(f'{each:.2f}' for each in clock.shards())}"
+            )
         return clock.seconds()
 
     def said(self, splits: int) -> float:
@@ -201,8 +209,8 @@ class Setting:
             ideal = [each / 2 * (n + 1) / n for each in samples[f"in turn {n}"]]
             row["ideal"] = measure.spread(ideal)
             row["one process / ideal"] = measure.ratios(alone, ideal)
-            for way in ("ours", *self.schedules):
-                row[f"limit of {way} / {way}"] = measure.ratios(self.limits[f"{way} {n}"], samples[f"{way} {n}"])
+            for way in ("ours", *self.schedules) if self.limits else ():
+                row[f"limit / {way}"] = measure.spread(self.limits[f"{way} {n}"])
             for each in self.schedules:
                 got, wanted = (self.losses[f"{way} {n}"][1] for way in (each, "ours"))  # later ones amplify rounding
                 if not math.isclose(got, wanted, rel_tol=1e-3):
@@ -227,7 +235,6 @@ def run_published(script: Path, case: Case, deadline: float) -> dict[str, float]
 
 
 HEAD = ["splits", "batch", "images", "ours s", "min", "max", "speed-up", "min", "max", "ideal s", "ideal speed-up"]
-HEAD += ["limit / ours"]
 
 
 def rows_of(result: Mapping[str, Any]) -> list[list[str]]:
@@ -236,12 +243,10 @@ def rows_of(result: Mapping[str, Any]) -> list[list[str]]:
         cells = [str(row["splits"]), str(result["batch_size"]), " x ".join(map(str, result["image"]))]
         cells += measure.cells(row["ours"], 2) + measure.cells(row["one process / ours"], 2)
         cells += [f"{row['ideal']['median']:.2f}", f"{row['one process / ideal']['median']:.2f}"]
-        cells += [f"{row['limit of ours / ours']['median']:.2f}"]
         for each in (*SCHEDULES, "published"):
             if each in row:
                 cells += [f"{row[each]['median']:.2f}", f"{row[f'{each} / ours']['median']:.2f}"]
-            if each in SCHEDULES and each in row:
-                cells += [f"{row[f'limit of {each} / {each}']['median']:.2f}"]
+        cells += [f"{row[name]['median']:.2f}" for name in row if name.startswith("limit / ")]
         rows.append(cells)
     return rows
 
@@ -251,7 +256,8 @@ def show(results: Sequence[Mapping[str, Any]]) -> None:
         figures = "  ".join(measure.cells(result["one process"], 2))
         print(f"one process, batch {result['batch_size']}: {figures} s a batch (median, min, max)")
     beside = [each for each in (*SCHEDULES, "published") if each in results[0]["rows"][0]]
-    heads = [f"{each}{more}" for each in beside for more in (" s", " / ours", *([" limit /"] * (each in SCHEDULES)))]
+    heads = [head for each in beside for head in (f"{each} s", f"{each} / ours")]
+    heads += [name for name in results[0]["rows"][0] if name.startswith("limit / ")]
     print(measure.table([*HEAD, *heads], [row for result in results for row in rows_of(result)], words=0))
     equal = all(row["equal losses"] for result in results for row in result["rows"])
     verdict = "the same" if equal else "NOT the same"

@@ -26,6 +26,7 @@ import hypothesis
 from hypothesis import HealthCheck, Phase, settings
 
 from faults.judge.bound import bound_of_timeout
+from faults.judge.facts import Facts
 from faults.judge.proof import firings, unseen
 from faults.judge.rules import LOUD, Judgement
 from faults.ledger.moments_seen import census, roles_of, steps_of
@@ -206,7 +207,7 @@ def _fired(found: Run) -> tuple[Fault, ...]:
 
 def _mistake(target: Target, found: Run, judgement: Judgement) -> str:
     again = frozenset({"recovered", "equal"})  # a crash after the last role's value has lost nothing
-    # A fault without a role crashes its callee for each caller. Who exits twice alike is not started a third time.
+    # A fault without a role crashes its callee for each caller. Who exits twice alike may be given up.
     if len(firings(found)) > target.restarts or _exited_twice(found):
         again |= {LOUD}
     may = again if target.restarts else may_come(found.plan.faults, foreign=target.foreign)
@@ -217,8 +218,8 @@ def _mistake(target: Target, found: Run, judgement: Judgement) -> str:
 
 
 def _exited_twice(found: Run) -> bool:
-    """Whether two lives ended by themselves with the same status."""
-    ends = [end.text for end in (*found.lost, *found.ends.values()) if end.kind == "Exited"]
+    """Whether two lives of one role ended by themselves with the same status."""
+    ends = [(life.role, life.end.text) for life in Facts(found).lives if life.end.kind == "Exited"]
     return len(ends) > len(set(ends))
 
 

@@ -24,7 +24,7 @@ from faults.plan.places import INTERNAL
 from reference.outcome import Exited
 
 # Kinds of ends. Besides the outcomes of `reference.outcome` a script's role may end in a way of which nothing tells
-# why, or still run.
+# why, or still run, and the launcher may have ended a world's role because another one was lost.
 GONE, RUNNING = "Gone", "Running"
 # The ends that are failures. Who is gone convicts nobody: launchers often end servers so.
 _FAILURES = ("Raised", "Exited", "Killed", "Overdue")
@@ -362,7 +362,7 @@ def _of_other_runs(run: Run) -> Iterator[str]:
     """Name the ledgers of several runs. In one run, a program may start a role several times, in any processes."""
     starts = run.timeline.of("start")
     if run.complete:
-        found = {event.role: 2 for event in starts if run.zero + event.time > run.start + run.seconds}
+        found = {event.role: 2 for event in starts if event.time > run.seconds}
     else:
         found = Counter(role for role, _ in {(event.role, event.details.get("pid")) for event in starts})
     yield from (f"{role}: one ledger of {count} runs" for role, count in found.items() if count > 1)

@@ -111,7 +111,8 @@ class Run:
     ``ends``: of the roles of a world; of a script its command's (`COMMAND`), because its ledgers tell the others;
     ``lost``: of roles of a world that was started again, by whose loss an earlier life of it ended;
     ``timeout``: seconds after which the roles of a world give up a wait; ``bound``: the user's own bound;
-    ``start``: the moment when it began, on the machine's monotonic clock; ``seconds``: how long it took from there;
+    ``start``: when it began, on the machine's monotonic clock, or when its first event happened, if nobody saw more;
+    ``seconds``: how long it took from there;
     ``trace``: what came of a comparison of results: 'equal', 'wrong', 'unknown', or None; ``difference``: in words;
     ``statuses``: the exit status that a script's process left; ``gone``: those that ended without one, and the moment
     at which they were seen to end; ``running``: those that still ran when the command had ended and was waited for;
@@ -143,7 +144,8 @@ class Run:
 
     @property
     def zero(self) -> float:
-        """The moment from which events count, on the monotonic clock of the first role's machine."""
+        """The moment from which events count, on the monotonic clock of the first role's machine; without any event the
+        run's start."""
         return self.timeline.zero or self.start
 
     @property

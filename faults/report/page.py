@@ -54,7 +54,7 @@ def page(facts: Facts, judgement: Judgement, folder: Path, said: tuple[str, str]
         ends=list(_ends(facts, folder)),
         notes=[line(each) for each in judgement.notes if each not in ends],
         repeat=list(_repeat(facts)),
-        seconds=f"The run took {run.seconds:.2f} s, with the start of its processes." if run.complete else "",
+        seconds=f"The run took {run.seconds:.2f} s, with its start." if run.complete else "",
         versions=", ".join(_versions(facts)),
         made=f"Made by torch-rpc-reference {version('torch-rpc-reference')} from the folder “{line(str(folder))}”.",
     )

@@ -11,7 +11,7 @@ from typing import Any
 from reference import load
 from reference.exact.exactness import NotExact
 from reference.explain.explain import explain
-from reference.outcome import Outcome, Raised, Returned
+from reference.outcome import Killed, Outcome, Raised, Returned
 from reference.rounding.bound import (
     TwinErrors,
     Undecided,
@@ -164,8 +164,13 @@ def trace_of(outcomes: Mapping[str, Outcome]) -> Trace:
 def culprits(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
     """Find the roles that failed by themselves, not because a peer was lost."""
     failed: dict[str, Outcome] = {n: o for n, o in outcomes.items() if not isinstance(o, Returned)}
-    own = {n: o for n, o in failed.items() if not (isinstance(o, Raised) and o.type.endswith("PeerLost"))}
+    own = {n: o for n, o in failed.items() if not _by_another(o)}
     return own or failed
+
+
+def _by_another(outcome: Outcome) -> bool:
+    lost = isinstance(outcome, Raised) and outcome.type.endswith("PeerLost")
+    return lost or (isinstance(outcome, Killed) and outcome.why != "")
 
 
 # The errors of a case's twins, by the integers of the runs that they were computed for: a twin replays these alone.

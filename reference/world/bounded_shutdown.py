@@ -170,10 +170,10 @@ def losses_named() -> Iterator[None]:
         PeerLost: a rank ended before it had shut down, and this role failed because of that. The error of the call that
             failed does not name the rank.
     """
-    first = here().names[0]
-    own = rpc.get_worker_info().name
+    barrier, own = here(), rpc.get_worker_info().name
+    first = barrier.names[0]
     if own == first:
-        here().watch()
+        barrier.watch()
     try:
         yield
     except RuntimeError as error:
@@ -182,9 +182,9 @@ def losses_named() -> Iterator[None]:
         seconds = 2 * NEWS_SECONDS
         try:
             # A rank that tells of a death leaves then, and may be gone before it is asked.
-            reason = here().reason or rpc.rpc_sync(first, reason_of_failure, timeout=seconds)
+            reason = barrier.reason or rpc.rpc_sync(first, reason_of_failure, timeout=seconds)
         except RuntimeError as failed:
-            reason = here().reason or _trouble(first, failed, seconds)  # it may have told this rank, and left
+            reason = barrier.reason or _trouble(first, failed, seconds)  # it may have told this rank, and left
         if own == first:
             # These calls come after the answers to waiting ranks, which must be sent before this process ends.
             _inform(reason or f"{own} ended by {type(error).__name__}", NEWS_SECONDS)

@@ -135,7 +135,7 @@ class RoleHandle:
         if self._asked is not None:
             self.outcome = Overdue(self._read_stacks(), self._why)
         elif code < 0:
-            self.outcome = Killed(-code, self.dropped)
+            self.outcome = Killed(-code, self.dropped if -code == signal.SIGKILL else "")
         elif self._report is None or (code and isinstance(self._report, Returned)):
             # of itself, in the middle, or because its very end failed
             self.outcome = Exited(code, "" if self._has_begun else BEFORE_ITS_ROLE)

@@ -69,7 +69,7 @@ def test_a_role_of_a_world_that_returned_has_shut_down() -> None:
 @pytest.mark.parametrize(
     ("again", "complete", "several"),
     [
-        (started("a", 11.0, 11), True, True),  # a later run wrote into the folder
+        (started("a", 13.0, 11), True, True),  # a later run wrote into the folder
         (started("a", 4.0, 11), True, False),  # the program did
         (started("a", 4.0, 11), False, True),  # nobody knows
         (started("a", 4.0, 1), False, False),

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from reference import TUTORIALS, load, rpc_basics
+from reference.outcome import Exited, Killed, Raised, Returned
 from reference.training.training_case import ExactableCase
 from reference.verify import judge, prove
-from reference.verify.verify import played, quick, verify
+from reference.verify.verify import culprits, played, quick, verify
 from tests.support.runs import run
 
 
@@ -77,6 +78,13 @@ def test_with_64_roles_it_runs_equal_to_its_twin(name: str) -> None:
     assert len(roles(case)) == (16 if name == "hybrid_ddp" else 64)
     difference, verdict = judge(run(case), load(name).train_locally)
     assert verdict in ("equal", "within bound"), difference
+
+
+def test_roles_that_ended_by_another_ones_loss_are_no_culprits() -> None:
+    lost = Exited(1)
+    told, ended = Raised("reference.outcome.PeerLost", f"b {lost}"), Killed(9, f"b {lost}")
+    assert culprits({"a": told, "b": lost, "c": ended, "d": Returned()}) == {"b": lost}
+    assert culprits({"b": lost, "e": Killed(9)}) == {"b": lost, "e": Killed(9)}
 
 
 @pytest.mark.parametrize("name", [name for name in TUTORIALS if issubclass(load(name).Case, ExactableCase)])

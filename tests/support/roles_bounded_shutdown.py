@@ -312,16 +312,22 @@ def play(peer: str = "", timeout: float = 20) -> Answer:
 
 
 def play_asking_late(peer: str) -> Answer:
-    """`play`, but this rank's question why its call failed reaches the first one when that has told all and left."""
-    ask = rpc.rpc_sync
+    """`play`, but this rank hears the reason just after it has looked for it, and then asks the first one, until that
+    has left."""
+    ask, hear, looked = rpc.rpc_sync, bounded_shutdown.fail, threading.Event()
 
     def late(to: str, function: Any, **how: Any) -> Any:
         due = time.monotonic() + 20
         while function is bounded_shutdown.reason_of_failure and time.monotonic() < due:
+            looked.set()
             ask(to, function, **how)
         return ask(to, function, **how)
 
-    with patch.object(rpc, "rpc_sync", late):
+    def news(text: str) -> None:
+        looked.wait(20)
+        hear(text)
+
+    with patch.object(rpc, "rpc_sync", late), patch.object(bounded_shutdown, "fail", news):
         return play(peer)
 
 
