@@ -320,6 +320,7 @@ def play_asking_late(peer: str) -> Answer:
         due = time.monotonic() + 20
         while function is bounded_shutdown.reason_of_failure and time.monotonic() < due:
             looked.set()
+            here().known.wait(20)
             ask(to, function, **how)
         return ask(to, function, **how)
 
