@@ -43,11 +43,11 @@ class Killed:
     why: str = ""
 
     def __str__(self) -> str:
-        because = self.why and f", because {self.why}"
         try:
-            return f"was killed by {signals.Signals(self.signal).name}{because}"
+            name = signals.Signals(self.signal).name
         except ValueError:
-            return f"was killed by signal {self.signal}{because}"
+            name = f"signal {self.signal}"
+        return f"was killed by {name}{self.why and f', because {self.why}'}"
 
 
 @dataclass(frozen=True)
