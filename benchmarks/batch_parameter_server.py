@@ -10,14 +10,12 @@ their progress reports. ``--published`` runs a program of its own beside them, i
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,14 +105,12 @@ class Setting:
         self.published = published
         self.rounds: dict[str, list[list[float]]] = {"ours": [], "DDP": []}
         self.losses: dict[str, Losses] = {}
-        self.printed: dict[str, float] = {}
 
     def ways(self) -> measure.Ways:
         """Each way's measurement: samples per second."""
         ways: dict[str, Callable[[], float]] = {"ours": self.ours, "DDP": self.ddp}
         if self.published is not None:
-            # One run of the program prints both figures: the second way takes the figure left by the first.
-            ways.update({name: partial(self.said, name) for name in PUBLISHED})
+            ways.update(published(self.published, self.case, self.deadline).ways())
         return ways
 
     def ours(self) -> float:
@@ -135,12 +131,6 @@ class Setting:
         self.rounds[way].append(rounds)
         self.losses[way] = clock.losses
         return self.case.trainers * self.case.batch_size * len(rounds) / sum(rounds)
-
-    def said(self, name: str) -> float:
-        if name not in self.printed:
-            assert self.published is not None
-            self.printed = run_published(self.published, self.case, self.deadline)
-        return self.printed.pop(name)
 
     def result(self, repeats: int) -> dict[str, Any]:
         """Measure, and compare the losses of ours and of DDP."""
@@ -163,22 +153,12 @@ def loss_difference(a: Losses, b: Losses) -> float:
     return max(abs(a[key] - b[key]) / abs(b[key]) for key in keys)
 
 
-def run_published(script: Path, case: Case, deadline: float) -> dict[str, float]:
-    """Run the program; returns the samples per second that it prints for itself and for its own DDP."""
-    numbers = {"N": case.trainers, "B": case.batch_size, "H": case.image_h, "ROUNDS": case.steps - 1}
-    with tempfile.TemporaryDirectory(prefix="published-") as folder:
-        environment = {name: str(value) for name, value in numbers.items()}
-        environment |= {"OMP_NUM_THREADS": "1", "TMPDIR": folder}
-        output = measure.output_of(script, {**os.environ, **environment}, deadline)
-    return {name: printed_rate(output, line) for name, line in PUBLISHED.items()}
-
-
-def printed_rate(output: str, line: str) -> float:
-    """The samples per second in one of the program's lines."""
-    found = re.search(rf"^{re.escape(line)}: \d+ trainers, [\d.]+ s a round, ([\d.]+) samples/s", output, re.MULTILINE)
-    if found is None:
-        raise BenchmarkError(f"the published program printed no line {line!r}\n{output[-2000:]}")
-    return float(found[1])
+def published(script: Path, case: Case, deadline: float) -> measure.Published:
+    """The published program, which prints the samples per second of itself and of its own DDP."""
+    line = r"^{}: \d+ trainers, [\d.]+ s a round, ([\d.]+) samples/s"
+    variables = {"N": case.trainers, "B": case.batch_size, "H": case.image_h, "ROUNDS": case.steps - 1}
+    figures = {name: line.format(re.escape(printed)) for name, printed in PUBLISHED.items()}
+    return measure.Published(script, deadline, figures, lambda: variables)
 
 
 def rows_of(result: Mapping[str, Any]) -> list[list[str]]:

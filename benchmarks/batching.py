@@ -12,12 +12,9 @@ own beside it, in the same interleaved run.
 from __future__ import annotations
 
 import argparse
-import os
-import re
 import socket
-import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -93,17 +90,15 @@ class Setting:
         self.case = case
         self.deadline = deadline
         self.published = published
-        self.printed: dict[str, float] = {}
 
     def ways(self) -> measure.Ways:
         """Each way's measurement: environment steps per second, of all observers together."""
-        ways = {mode: partial(self.ours, batch) for mode, batch in MODES.items()}
+        ways: dict[str, Callable[[], float]] = {mode: partial(self.ours, batch) for mode, batch in MODES.items()}
         ways |= {f"{mode} calls alone": partial(self.calls, batch) for mode, batch in MODES.items()}
         ways |= {f"{mode} in one process": partial(self.local, batch) for mode, batch in MODES.items()}
-        if self.published is None:
-            return ways
-        # One run of the program prints both figures: the second way takes the figure left by the first.
-        return {**ways, **{f"published {mode}": partial(self.said, mode) for mode in MODES}}
+        if self.published is not None:
+            ways |= published(self.published, self.case, self.deadline).ways()
+        return ways
 
     def ours(self, batch: bool) -> float:
         case = replace(self.case, batch=batch)
@@ -127,12 +122,6 @@ class Setting:
         train_locally(case)
         return case.steps * case.n_steps * case.observers / (time.monotonic() - begin)
 
-    def said(self, mode: str) -> float:
-        if mode not in self.printed:
-            assert self.published is not None
-            self.printed = run_published(self.published, self.case, self.deadline)
-        return self.printed.pop(mode)
-
     def result(self, repeats: int) -> dict[str, Any]:
         title = f"{self.case.observers} observers, "
         samples = measure.interleaved(self.ways(), repeats, unit="steps/s", title=title)
@@ -148,26 +137,17 @@ class Setting:
         }
 
 
-def run_published(script: Path, case: Case, deadline: float) -> dict[str, float]:
-    """Run the program; returns the steps per second that it prints for both modes."""
-    with tempfile.TemporaryDirectory(prefix="published-") as folder, socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-        free.close()
-        environment = {"WS": str(case.observers + 1), "NUM_STEPS": str(case.n_steps), "PORT": str(port)}
-        environment |= {"OMP_NUM_THREADS": "1", "TMPDIR": folder}
-        episodes = ("--num-episode", str(case.steps - 1))
-        output = measure.output_of(script, {**os.environ, **environment}, deadline, *episodes)
-    return {mode: printed_rate(output, case.observers, batch) for mode, batch in MODES.items()}
+def published(script: Path, case: Case, deadline: float) -> measure.Published:
+    """The published program, which prints the steps per second of both modes."""
+    line = r"LOOP ws={} batch={} seconds=[\d.]+ steps/s=(\d+)"
+    figures = {f"published {mode}": line.format(case.observers + 1, batch) for mode, batch in MODES.items()}
 
+    def variables() -> dict[str, object]:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            return {"WS": case.observers + 1, "NUM_STEPS": case.n_steps, "PORT": free.getsockname()[1]}
 
-def printed_rate(output: str, observers: int, batch: bool) -> float:
-    """The steps per second in one of the program's lines."""
-    line = rf"LOOP ws={observers + 1} batch={batch} seconds=[\d.]+ steps/s=(\d+)"
-    found = re.search(line, output)
-    if found is None:
-        raise BenchmarkError(f"the published program printed no line like {line!r}\n{output[-2000:]}")
-    return float(found[1])
+    return measure.Published(script, deadline, figures, variables, ["--num-episode", str(case.steps - 1)])
 
 
 def show(results: Sequence[Mapping[str, Any]]) -> None:

@@ -201,12 +201,8 @@ def fitted(sizes: Sequence[int], values: Sequence[float]) -> dict[str, Any]:
         "figures": values,
         "constant": constant,
         **ways,
-        "n log n": slope(n[upper], _fair(n[upper])),
+        "n log n": slope(n[upper], n[upper] * np.log(n[upper])),
     }
-
-
-def _fair(n: Any) -> Any:
-    return n * np.log(n)
 
 
 def row(name: str, what: str, unit: str, found: Mapping[str, Any]) -> list[str]:

@@ -2,8 +2,8 @@
 
     python benchmarks/hours.py monday.json tuesday.json wednesday.json
 
-A shared machine is faster in one hour than in another, and one run shows one hour. The files are what ``--json`` of any
-benchmark here wrote. Runs of less than half an hour's distance are refused, because they show the same hour.
+A shared machine is faster in one hour than in another, and one run shows one hour. The files are what ``--json`` of a
+benchmark wrote that takes medians. Runs of less than half an hour's distance are refused: they show the same hour.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from measure import BenchmarkError
 RUNS, APART = 3, 1800.0
 
 # The entries that name a row, if a benchmark writes a list of rows.
-_NAMES = ("splits", "batch_size", "trainers", "observers", "roles", "way")
+_NAMES = ("splits", "batch_size", "trainers", "observers")
 
 
 def figures(value: Any, path: str = "") -> Iterator[tuple[str, float]]:

@@ -6,13 +6,17 @@ import argparse
 import json
 import os
 import platform
+import re
 import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +164,37 @@ def output_of(script: Path, environment: Mapping[str, str], deadline: float, *ar
     if program.returncode != 0:
         raise BenchmarkError(f"{script} ended with status {program.returncode}\n{output[-2000:]}")
     return output
+
+
+@dataclass
+class Published:
+    """A program to run beside ours. One run prints the figures of all its ways: the way that is asked first runs it.
+
+    ``figures``: of each way a pattern of its line, whose group is the figure; ``variables``: makes those of a run.
+    """
+
+    script: Path
+    deadline: float
+    figures: Mapping[str, str]
+    variables: Callable[[], Mapping[str, object]]
+    arguments: Sequence[str] = ()
+    printed: dict[str, float] = field(default_factory=dict)
+
+    def ways(self) -> Ways:
+        return {way: partial(self.figure, way) for way in self.figures}
+
+    def figure(self, way: str) -> float:
+        if way not in self.printed:
+            with tempfile.TemporaryDirectory(prefix="published-") as folder:
+                own = {name: str(value) for name, value in self.variables().items()}
+                environment = {**os.environ, **own, "OMP_NUM_THREADS": "1", "TMPDIR": folder}
+                output = output_of(self.script, environment, self.deadline, *self.arguments)
+            for name, line in self.figures.items():
+                found = re.search(line, output, re.MULTILINE)
+                if found is None:
+                    raise BenchmarkError(f"the published program printed no line like {line!r}\n{output[-2000:]}")
+                self.printed[name] = float(found[1])
+        return self.printed.pop(way)
 
 
 def end_group(program: subprocess.Popen[str]) -> None:

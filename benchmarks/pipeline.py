@@ -146,7 +146,6 @@ class Setting:
         self.published = published
         self.schedules = schedules
         self.losses: dict[str, list[float]] = {}
-        self.printed: dict[str, float] = {}
         self.limits: dict[str, list[float]] = {}
 
     def ways(self) -> measure.Ways:
@@ -157,7 +156,7 @@ class Setting:
             ways[f"in turn {n}"] = partial(self.alone, n)
             ways.update({f"{each} {n}": partial(self.over_gloo, each, n) for each in self.schedules})
         if self.published is not None:
-            ways.update({f"published {n}": partial(self.said, n) for n in self.splits})
+            ways.update(published(self.published, self.case, self.splits, self.deadline).ways())
         return ways
 
     def over_gloo(self, schedule: str, splits: int) -> float:
@@ -188,15 +187,6 @@ class Setting:
             )
         return clock.seconds()
 
-    def said(self, splits: int) -> float:
-        """The published program's figure; one run of it does one process, then 1, 2, 4 and 8 micro-batches."""
-        assert self.published is not None
-        if f"chunks={splits}" not in self.printed:
-            self.printed = run_published(self.published, self.case, self.deadline)
-        if f"chunks={splits}" not in self.printed:
-            raise BenchmarkError(f"the published program printed nothing for {splits} micro-batches")
-        return self.printed.pop(f"chunks={splits}")
-
     def result(self, repeats: int) -> dict[str, Any]:
         case = self.case
         title = f"batch {case.batch_size}, {case.image_w} x {case.image_h}, "
@@ -226,12 +216,10 @@ class Setting:
         return {**sizes, "one process": measure.spread(alone), "rows": rows}
 
 
-def run_published(script: Path, case: Case, deadline: float) -> dict[str, float]:
-    """Run the program; returns seconds per batch by number of micro-batches, as ``chunks=N``."""
-    with tempfile.TemporaryDirectory(prefix="published-") as folder:
-        environment = {"B": str(case.batch_size), "H": str(case.image_h), "OMP_NUM_THREADS": "1", "TMPDIR": folder}
-        output = measure.output_of(script, {**os.environ, **environment}, deadline * 4)
-    return {name: float(value) for name, value in re.findall(r"^pipeline (chunks=\d+) ([\d.]+) s/batch", output, re.M)}
+def published(script: Path, case: Case, splits: Sequence[int], deadline: float) -> measure.Published:
+    """The published program: one run of it does one process, then 1, 2, 4 and 8 micro-batches."""
+    figures = {f"published {n}": rf"^pipeline chunks={n} ([\d.]+) s/batch" for n in splits}
+    return measure.Published(script, deadline * 4, figures, lambda: {"B": case.batch_size, "H": case.image_h})
 
 
 HEAD = ["splits", "batch", "images", "ours s", "min", "max", "speed-up", "min", "max", "ideal s", "ideal speed-up"]

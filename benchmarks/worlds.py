@@ -2,8 +2,9 @@
 
     python benchmarks/worlds.py --transports --isolated --json worlds.json
 
-Four questions: `launch` against ``torch.multiprocessing.spawn`` with the same four roles; worlds of growing size;
-`launch`'s transports against torch's default ones; isolated worlds against others.
+Five questions: `launch` against ``torch.multiprocessing.spawn`` with the same four roles; worlds of growing size;
+`launch`'s transports against torch's default ones; isolated worlds against others;
+and by ``--ends`` how long a world takes to end after a death, and after its last return.
 """
 
 from __future__ import annotations
