@@ -222,12 +222,12 @@ def _tell_of_thread(ended: threading.ExceptHookArgs) -> None:
 
 def _listen(announcer: Announcer, ledger: Ledger, undo: ExitStack) -> None:
     """Announce the steps and the shutdown, and record the errors that the program logs."""
-    undo.callback(hear_steps(partial(_step, announcer, ledger), partial(_logged, ledger, count(1))))
+    undo.callback(hear_steps(partial(_step, announcer, ledger, "step"), partial(_logged, ledger, count(1))))
     moments.of_shutdown.append(partial(_leave, announcer, ledger))
-    moments.of_checkpoint.append(partial(_checkpoint, announcer, ledger))
+    moments.of_checkpoint.append(partial(_step, announcer, ledger))
     undo.callback(moments.of_shutdown.clear)
     undo.callback(moments.of_checkpoint.clear)
-    if not isinstance(api.shutdown, partial):
+    if not present():
         undo.callback(patch_all_references("shutdown", api.shutdown, partial(_shutdown, api.shutdown)))
     hooks: dict[str, Callable[..., None]] = {"_finalize_shutdown": _finalize}
     tracer = current_tracer()
@@ -240,18 +240,11 @@ def _listen(announcer: Announcer, ledger: Ledger, undo: ExitStack) -> None:
         setattr(api, name, partial(act, original, ledger))
 
 
-def _step(announcer: Announcer, ledger: Ledger, number: int) -> None:
-    """Record and announce a step; of a program with very many, the first ones are recorded."""
+def _step(announcer: Announcer, ledger: Ledger, what: str, number: int) -> None:
+    """Record and announce a step, or that a checkpoint is saved; of a program with very many the first ones only."""
     if number <= RECORDED:
-        ledger.write("step", number=number)
-    announcer.announce("step", number)
-
-
-def _checkpoint(announcer: Announcer, ledger: Ledger, what: str, step: int) -> None:
-    """Record and announce that this role saves a checkpoint, as `_step` does."""
-    if step <= RECORDED:
-        ledger.write(what, number=step)
-    announcer.announce(what, step)
+        ledger.write(what, number=number)
+    announcer.announce(what, number)
 
 
 def _logged(ledger: Ledger, numbers: Iterator[int], record: logging.LogRecord) -> None:

@@ -44,13 +44,10 @@ class Report:
     def __str__(self) -> str:
         silent = [f"{role} did not answer: {why}" for role, why in self.silent.items()]
         note = [] if self.settled or self.silent else ["RRefs came or went meanwhile: no RRef can be called lost"]
-        others = [each for each in self.held if each not in self._named()]
+        others = [each for each in self.held if not any(leak.startswith(each) for leak in self.leaks)]
         parts = {"leaks": self.leaks, "held": others, "not certain": [*silent, *self.last_seen, *note]}
         lines = [line for title, each in parts.items() if each for line in (f"{title}:", *(f"  {one}" for one in each))]
         return "\n".join(lines) or "no RRef is held, and no autograd context is open"
-
-    def _named(self) -> set[str]:
-        return {each for each in self.held for leak in self.leaks if leak.startswith(each)}
 
 
 def trace() -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from faults.plan.plan import Plan
 from faults.run.leftovers import marked
 from faults.testing.leak_account import account, folder_of
 from faults.testing.plan_check import Misuse, Tally, check_plan, expected, insist, one_line_of_plan
@@ -57,7 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     text = config.option.faults_plan
-    plan = [] if text is None else [f"faults: the plan of --faults-plan: {Plan.parse(text)}"]
+    plan = [] if text is None else [f"faults: the plan of --faults-plan: {text}"]
     return [f"faults: seed {seed_text(config) or 0}, leak check: {leaks_of(config)}", *plan]
 
 

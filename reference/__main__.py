@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -12,7 +11,7 @@ from reference.system import interrupts
 
 def main() -> None:
     """Run the command of this process's arguments, and leave with its exit status."""
-    if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
+    if interrupts.under_torchrun():
         interrupts.leave_to_torchrun()
     interrupts.leave_at_once()  # before more is imported
     here = PathFinder.find_spec("reference", [""])  # where `rpc-reference` was started: perhaps another project's

@@ -65,7 +65,7 @@ class BatchUpdateParameterServer:
         self.optimizer = sgd(case, self.model)
         self.reports: dict[str, tuple[Tensors, Tensors]] = {}
         self.recorder = Recorder(case, self.model)
-        self.round.number = resume(model=self.model, optimizer=self.optimizer, trace=self.recorder)
+        self.round.number = self.saved = resume(model=self.model, optimizer=self.optimizer, trace=self.recorder)
 
     def get_model(self) -> nn.Module:
         """Return a copy of the model, because another trainer may update it while the reply is sent (S2.5)."""
@@ -91,6 +91,7 @@ class BatchUpdateParameterServer:
             check_shapes(buffers, list(self.model.buffers()))
             self.reports[trainer] = grads, buffers
             if last:
+                self.save()
                 self.update()
         if last:
             # Outside the lock: this serialises every waiting caller's reply in turn (S2.3, S2.4). The reply is the live
@@ -98,8 +99,14 @@ class BatchUpdateParameterServer:
             # again, and a trainer does that once its reply is there.
             self.round.swap_future().set_result(self.model)
             with self.lock:  # while the trainers compute
-                save(self.round.number, model=self.model, optimizer=self.optimizer, trace=self.recorder)
+                self.save()
         return fut  # type: ignore[no-any-return]
+
+    def save(self) -> None:
+        """Save the state after the last round, once: the thread that answered may come here after the next report."""
+        if self.saved < self.round.number:
+            self.saved = self.round.number
+            save(self.saved, model=self.model, optimizer=self.optimizer, trace=self.recorder)
 
     def update(self) -> None:
         """Make one optimizer step on the mean of the gradients."""

@@ -92,13 +92,13 @@ class Trainer:
                 self.all_backward.abort()  # the other contexts must not wait for this one
                 raise
             self.all_backward.wait()
-            gradients = {
-                name: rpc.rpc_sync(name, gradient, args=(context_id, self.parameters[name])) for name in OWNERS
-            }
-            if context > 0 and not self.turns[context - 1].wait(self.case.timeout):
-                raise TimeoutError(f"context {context} waited {self.case.timeout} s for context {context - 1}")
-            self.optimizer.step(context_id)
-            self.turns[context].set()
+            try:
+                gradients = self.on_owners(gradient, context_id)
+                if context > 0 and not self.turns[context - 1].wait(self.case.timeout):
+                    raise TimeoutError(f"context {context} waited {self.case.timeout} s for context {context - 1}")
+                self.optimizer.step(context_id)
+            finally:
+                self.turns[context].set()  # also if this one has failed: the next one need not wait for it
         return Pass(loss.detach(), gradients)
 
     def values(self) -> dict[str, torch.Tensor]:
@@ -110,7 +110,7 @@ class Trainer:
         return {name: rpc.rpc_sync(name, function, args=(rref, *args)) for name, rref in self.parameters.items()}
 
 
-def gradient(context_id: int, parameter: RRef[Any]) -> torch.Tensor:
+def gradient(parameter: RRef[Any], context_id: int) -> torch.Tensor:
     """Runs on the owner: the parameter's gradient in that context, which is never in ``.grad``."""
     gradients = dist_autograd.get_gradients(context_id)  # type: ignore[attr-defined]
     return gradients[parameter.local_value()]

@@ -72,7 +72,7 @@ class EmbeddingServer:
         self.step: Rounds[None] = Rounds(self.trainers, case.steps, case.reply_timeout, StepFailed)
         self.held: dict[str, torch.Tensor] = {}
         self.recorder = Recorder(case, parameters_of(case, self.weight, dense_part(case)))
-        self.step.number = resume(embedding=self.embedding, trace=self.recorder)
+        self.step.number = self.saved = resume(embedding=self.embedding, trace=self.recorder)
 
     @property
     def weight(self) -> torch.Tensor:
@@ -99,12 +99,19 @@ class EmbeddingServer:
         with self.lock, self.step.report(trainer) as (fut, last):
             self.held[trainer] = dist_autograd.get_gradients(context_id)[self.weight]  # type: ignore[attr-defined]
             if last:
+                self.save()
                 self.apply()
         if last:
             self.step.complete(None)  # outside the lock: it answers every waiting trainer in turn
             with self.lock:
-                save(self.step.number, embedding=self.embedding, trace=self.recorder)
+                self.save()
         return fut  # type: ignore[no-any-return]
+
+    def save(self) -> None:
+        """Save the state after the last step, once: the thread that answered may come here after the next report."""
+        if self.saved < self.step.number:
+            self.saved = self.step.number
+            save(self.saved, embedding=self.embedding, trace=self.recorder)
 
     def apply(self) -> None:
         """Make one optimizer step on the mean of the trainers' gradients."""

@@ -81,6 +81,11 @@ class Overdue:
 Outcome = Returned | Raised | Killed | Exited | Overdue
 
 
+def is_ended_with_another(outcome: Outcome | None) -> bool:
+    """Whether the launcher ended the role because another one was lost."""
+    return isinstance(outcome, Killed) and outcome.why != ""
+
+
 class RoleFailed(RuntimeError):
     """Work given to one role failed. ``outcome`` says how; ``log`` is the end of what the role has written.
 

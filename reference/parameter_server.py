@@ -105,7 +105,7 @@ class ParameterServer:
             ParticipantFailed: the work has ended, because a checkpoint cannot be written or a worker is silent.
         """
         ps = ps_rref.local_value()
-        future, last = ps.calls.meet(worker)
+        future, last = ps.calls.meet(worker, step)
         if last:
             try:
                 with ps.lock:
@@ -113,7 +113,7 @@ class ParameterServer:
             except Exception as error:
                 ps.calls.fail(f"{type(error).__name__}: {error}")
                 raise
-            ps.calls.part()
+            ps.calls.part(step)
         return future  # type: ignore[no-any-return]
 
     def wait_for_workers(self) -> Trace:
@@ -195,7 +195,7 @@ class Worker:
             assert self.future is not None
             self.future.wait()
             checkpoint.save(step, model=self.local_model)
-            method, limit = ParameterServer.save, self.case.timeout
+            method, limit = ParameterServer.save, self.case.reply_timeout  # the server names who is missing
             rpc_sync(self.ps_rref.owner(), method, args=(self.ps_rref, self.name, step), timeout=limit)
 
 

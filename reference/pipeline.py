@@ -318,7 +318,3 @@ def forward(shards: Sequence[Any], x: torch.Tensor) -> torch.Tensor:
     x = second.seq(first.seq(x.to(first.device)).to(second.device))
     x = second.fc(torch.flatten(x, 1)) if isinstance(second, ResNetShard2) else x
     return x.cpu()
-
-
-def values_of(shards: Sequence[Shard]) -> tuple[Named, Named]:
-    return joined(*(shard.values() for shard in shards))

@@ -86,8 +86,12 @@ def parser_of(command: str, about: str, *options: Option) -> Parser:
     """Make the parser of one command."""
     parser = Parser(prog=f"python -m faults {command}", description=about)
     for name, how in options:
-        parser.add_argument(*(["-j"] if name == "--jobs" else []), name, **how)
+        parser.add_argument(*_names_of(name), **how)
     return parser
+
+
+def _names_of(option: str) -> list[str]:
+    return ["-j", option] if option == "--jobs" else [option]
 
 
 def plan_of(options: Any) -> Plan:
@@ -189,7 +193,7 @@ def only_theirs(command: list[str], own: Sequence[Option]) -> list[str]:
         raise BadInput(f"{SCRIPT} what? wanted a Python file or a command, such as torchrun, and its arguments")
     if theirs[0] == "-m":
         raise BadInput(f"{SCRIPT} -m is no command: wanted `{SCRIPT} python -m ...`")
-    ours = {SCRIPT, *(name for name, _ in own)}
+    ours = {SCRIPT, *(name for option, _ in own for name in _names_of(option))}
     for word in command if theirs is command else ():
         if word.partition("=")[0] in ours:
             raise BadInput(

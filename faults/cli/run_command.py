@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from faults.cli.options import (
     BOUND,
@@ -19,8 +18,7 @@ from faults.cli.options import (
     plan_of,
 )
 from faults.cli.reports import REPORTS, check_reports, report, stored, write_run
-from faults.cli.targets import Target, target_of
-from faults.plan.plan import Plan
+from faults.cli.targets import target_of
 
 _ABOUT = (
     "Run a tutorial once, under a plan or healthy, and judge the run.",
@@ -35,11 +33,7 @@ _OPTIONS = (
 def main(arguments: Sequence[str], program: list[str] | None) -> int:
     """Run the command for a tutorial, or for the program of these words, and return its exit status."""
     target, options = target_of("run", _ABOUT, arguments, program, _OPTIONS)
-    return run_target(target, plan_of(options), options)
-
-
-def run_target(target: Target, plan: Plan, options: Any) -> int:
-    """Run any target, and return the exit status. ``options``: `dir` and `REPORTS`; None if not given."""
+    plan = plan_of(options)
     check_reports(options)
     target.check(plan)
     with stored(options.dir) as (place, passed):

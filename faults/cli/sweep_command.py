@@ -200,8 +200,8 @@ def run_cells(run: Runner, healthy: Run, place: Path, options: Any, timeout: flo
             with closing(results):  # at once, if it is interrupted
                 for result in results:
                     swept.results.append(result)
+                    swept.results.sort(key=lambda result: int(result.folder.name))
                     passed.append(result.passed)
-        swept.results.sort(key=lambda result: int(result.folder.name))
 
     if not todo:
         print("no cell is in this part: nothing was run", file=sys.stderr)

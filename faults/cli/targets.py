@@ -14,10 +14,10 @@ from faults.cli.options import Option, only_theirs, parser_of, results_of, start
 from faults.judge.bound import turn_of
 from faults.judge.rules import Judgement
 from faults.ledger.record import Run
-from faults.plan.plan import Plan, PlanError
+from faults.plan.plan import Plan
 from faults.run.sweep import Runner, SweepFailed, healthy
 from faults.script.results import Results
-from faults.script.script import run_script
+from faults.script.script import check_network, run_script
 from reference.cli.options import BadInput
 
 # Each run of a program may take this many times as long as the healthy run, and at least so many seconds.
@@ -95,8 +95,7 @@ class ScriptTarget:
         return shlex.join(self.command)
 
     def check(self, plan: Plan) -> None:
-        if plan.at("network"):
-            raise PlanError("faults of a network need roles that are started by reference.world.launch, got a script")
+        check_network(plan)
 
     def once(self, plan: Plan, place: Path) -> tuple[Run, Judgement]:
         """Run it, after a healthy run if results are checked: so a check is tried before it convicts.

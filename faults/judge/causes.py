@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from faults.judge.facts import RUNNING, Facts, Failure, Life, links_in, short
 from faults.judge.proof import firings
@@ -24,23 +24,23 @@ _TRACEBACKS = ("_RemoteTraceback", "RemoteTraceback")
 
 def told(facts: Facts) -> Iterator[str]:
     """Yield a line for each role's life that did not return, the command's end, and each error that ended a thread."""
-    failures = {(each.role, each.life): each for each in facts.failures}
-    for life in (each for each in facts.lives if not each.end.returned):
-        why = _why(facts, life, failures.get((life.role, life.number)))
-        yield f"{_name(facts, life)} {short(life.end.text)}, {_when(facts, life)}{why}"
-    command = failures.get((COMMAND, 1))
-    if command is not None and command.links:
-        yield f"the command {command.end.text}, by {short(str(command.links[0]))} {_chain(facts, command)}"
-    elif command is not None:
-        yield f"the command {short(command.end.text)}"
+    yield from told_ends(facts, facts.lives)
     for event in facts.run.timeline.of("thread"):
         thread, error = event.details.get("name"), short(str(event.details.get("error")))
         yield f"an error ended only the thread {thread} of {event.role}, {event.time:.1f} s after the start: {error}"
 
 
-def _name(facts: Facts, life: Life) -> str:
-    several = sum(each.role == life.role for each in facts.lives) > 1
-    return f"{life.role} (life {life.number})" if several else life.role
+def told_ends(facts: Facts, lives: Collection[Life]) -> Iterator[str]:
+    """Yield a line for each of these lives that did not return, and the command's end."""
+    failures = {(each.role, each.life): each for each in facts.failures}
+    for life in (each for each in lives if not each.end.returned):
+        why = _why(facts, life, failures.get((life.role, life.number)))
+        yield f"{facts.name_of(life)} {short(life.end.text)}, {_when(facts, life)}{why}"
+    command = failures.get((COMMAND, 1))
+    if command is not None and command.links:
+        yield f"the command {command.end.text}, by {short(str(command.links[0]))} {_chain(facts, command)}"
+    elif command is not None:
+        yield f"the command {short(command.end.text)}"
 
 
 def _when(facts: Facts, life: Life) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from faults.judge.facts import GONE, RUNNING, Facts, how_all_ended, player, short
+from faults.judge.facts import GONE, RUNNING, Facts, how_all_ended, links_in, player, short
 from faults.judge.waiting import call_name, told_waits
-from faults.ledger.error_links import from_json
 from faults.ledger.ledger import Event
 from faults.ledger.moments_seen import roles_of
 from faults.ledger.record import COMMAND, End
@@ -148,7 +147,7 @@ def _at_callees(events: Sequence[Event]) -> dict[tuple[object, ...], tuple[float
 
 
 def _error(event: Event) -> str:
-    links = from_json(event.details.get("links"))
+    links = links_in(event)
     told = str(links[0]) if links else str(event.details.get("error", ""))
     return f": {told}" if event.event != "ok" else ""
 
@@ -235,7 +234,7 @@ def told(facts: Facts) -> dict[str, Any]:
     events = shortened(happened(drawing(facts, most=None)), EVENTS)
     return {
         "seconds": round(run.seconds, 3),
-        "ends": {one_line(role): one_line(text) for role, text in how_all_ended(run).items()},
+        "ends": {one_line(role): one_line(text) for role, text in how_all_ended(facts).items()},
         "waits": {one_line(name): one_line(place) for name, place in run.waits.items()},
         "waiting": [one_line(each) for each in told_waits(facts)],
         "events": [{"time": round(time, 6), "text": text} for time, text, _ in events],

@@ -16,7 +16,7 @@ from functools import cached_property
 from faults.judge import proof
 from faults.ledger.error_links import CALLEE, MEMBER, Link, from_json
 from faults.ledger.ledger import Event, Timeline
-from faults.ledger.moments_seen import roles_of
+from faults.ledger.moments_seen import roles_of, starts_of
 from faults.ledger.record import COMMAND, End, Run
 from faults.plan.crash_ways import signal_of, status_of
 from faults.plan.kinds import KINDS
@@ -95,6 +95,10 @@ class Facts:
     @property
     def command(self) -> End | None:
         return self.run.ends.get(COMMAND)
+
+    def name_of(self, life: Life) -> str:
+        """Name a role, with the number of this life if it has several."""
+        return f"{life.role} (life {life.number})" if self.last[life.role].number > 1 else life.role
 
     @cached_property
     def success(self) -> bool:
@@ -177,6 +181,12 @@ class Facts:
         return proof.first_effects(self.run, self.messages)
 
     @cached_property
+    def has_fired(self) -> set[int]:
+        """The faults that are known to have fired. An `Order` that waits in vain has an effect, and has not."""
+        fired = {int(event.details["fault"]) for event in proof.firings(self.run)}
+        return fired | {number for number, (hit, _) in self.messages.items() if hit}
+
+    @cached_property
     def effect_times(self) -> list[float]:
         """The times at which a fault is known to have fired."""
         found = [*proof.firings(self.run), *(event for event in self.effects.values() if event is not None)]
@@ -198,9 +208,8 @@ def crashes(timeline: Timeline) -> dict[int, list[Event]]:
     return dict(found)
 
 
-def how_all_ended(run: Run) -> dict[str, str]:
+def how_all_ended(facts: Facts) -> dict[str, str]:
     """Say how each role ended, of several lives the last, and the command."""
-    facts = Facts(run)
     command = {} if facts.command is None else {COMMAND: facts.command.text}
     return {**{role: life.end.text for role, life in facts.last.items()}, **command}
 
@@ -242,8 +251,7 @@ def _of_world(run: Run) -> list[Life]:
 
 
 def _of_script(run: Run) -> list[Life]:
-    starts = run.timeline.of("start")
-    latest = {_pid(event): event for event in starts if not event.role.startswith("+")}
+    latest = starts_of(run.timeline)
     killed = crashes(run.timeline)
     found = []
     for role in roles_of(run.timeline):

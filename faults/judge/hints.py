@@ -8,7 +8,6 @@ from difflib import get_close_matches
 from faults.ledger.moments_seen import census, moments_seen, roles_of, steps_of
 from faults.ledger.record import Run
 from faults.plan.fields import ENGINE_SITES
-from faults.plan.kinds import Called
 from faults.plan.places import INTERNAL, Moment
 from faults.plan.plan import Fault
 
@@ -49,7 +48,8 @@ class Reasons:
                 return f"; did you mean {meant}?"
         near = nearest(site, list(self._sites))
         if near is not None:
-            return f"; did you mean {near}, called {_often(self._sites[near])}?"
+            calls = (f"{often(count)} by {role}" for role, count in self._sites[near].callers.items())
+            return f"; did you mean {near}, called {', '.join(calls)}?"
         own = [each for each in self._sites if not each.startswith(INTERNAL)]
         return f"; called were {_listed(own)}" if own else ""
 
@@ -84,10 +84,8 @@ def counted(callers: Mapping[str, int]) -> str:
     return ", ".join(f"{count} by {role}" for role, count in callers.items())
 
 
-def _often(calls: Called) -> str:
-    """Say how often each role called: ``12 times by till, once by shop``."""
-    counts = calls.callers.items()
-    return ", ".join(f"{'once' if count == 1 else f'{count} times'} by {role}" for role, count in counts)
+def often(times: int) -> str:
+    return {1: "once", 2: "twice"}.get(times, f"{times} times")
 
 
 def nearest(site: str, sites: list[str]) -> str | None:

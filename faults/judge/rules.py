@@ -6,7 +6,7 @@ the run has passed, and the verdict says how: ``equal``, ``recovered``, ``unchec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from faults.judge import holdings, proof
@@ -100,11 +100,10 @@ def judge(run: Run, *, expected: Sequence[str] = ()) -> Judgement:
     """Apply every rule, and derive the verdict. ``expected``: the types of which a failure has to be one, by their
     names."""
     facts = Facts(run)
-    rules: tuple[Callable[[Facts], Check], ...] = (
-        *(_record, _ends, _left, _result),
-        *(lambda each: _errors(each, expected), lambda each: _needed(each, expected), _fired, _evidence),
+    checks = (
+        *(_record(facts), _ends(facts), _left(facts), _result(facts)),
+        *(_errors(facts, expected), _needed(facts, expected), _fired(facts), _evidence(facts)),
     )
-    checks = tuple(rule(facts) for rule in rules)
     broken = next((check for check in checks if check.holds is not True), None)
     verdict = _passing(facts) if broken is None else UNKNOWN if broken.holds is None else broken.verdict
     notes = () if run.gaps else tuple(_notes(facts, verdict))  # a changed file tells of another run

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from faults.judge.bound import allowed
 from faults.judge.facts import Facts, Failure, player, short
+from faults.judge.hints import often
 from faults.judge.rules import DEFECTS, LOUD, UNKNOWN, Judgement
 from faults.judge.waiting import call_name, told_waits
 from faults.ledger.ledger import Event
@@ -59,11 +60,13 @@ def _happened(facts: Facts) -> Iterator[str]:
     """Yield sentences: the faults that fired and the failures, by time, and when all had ended."""
     run = facts.run
     hits = sorted(((event.time, number) for number, event in facts.effects.items() if event is not None))
+    hits = [each for each in hits if each[1] in facts.has_fired]
     failures = facts.of_roles or facts.failures
     noticed = [each for each in failures if each.end.process not in facts.killed]
     told = []
     for time, number in hits[:3]:
-        again = f", and {len(hits) - 3} more faults fired" if len(hits) > 3 and number == hits[2][1] else ""
+        more = f"{len(hits) - 3} more {'fault' if len(hits) == 4 else 'faults'} fired"
+        again = f", and {more}" if len(hits) > 3 and number == hits[2][1] else ""
         told.append((time, f"{_capital(did(facts, number))} {time:.2f} s after the start{again}."))
     if noticed:
         first, *others = noticed
@@ -73,11 +76,12 @@ def _happened(facts: Facts) -> Iterator[str]:
     yield from (text for _, text in sorted(told, key=lambda each: each[0]))
     last = max((life.end.time for life in facts.lives), default=0.0) - run.zero
     if waits := list(told_waits(facts)):
-        yield f"{_capital('; '.join(waits[:3]))}{f'; and {len(waits) - 3} more wait' * (len(waits) > 3)}."
+        more = f"; and {len(waits) - 3} more {'waits' if len(waits) == 4 else 'wait'}" * (len(waits) > 3)
+        yield f"{_capital('; '.join(waits[:3]))}{more}."
     elif facts.every_role_returned and facts.lives:
         yield f"All roles returned, the last one {last:.1f} s after the start."
     elif facts.success and (lives := max((life.number for life in facts.lives), default=1)) > 1:
-        yield f"Roles were started again {_often(lives - 1)}, and the last one returned {last:.1f} s after the start."
+        yield f"Roles were started again {often(lives - 1)}, and the last one returned {last:.1f} s after the start."
     elif run.complete and hits and noticed:
         late, most = max(each.time for each in failures) - hits[-1][0], allowed(run, hits[0][0])[0]
         yield f"All who failed had ended {max(0.0, late):.1f} s after the last fault; {most:.1f} s are allowed."
@@ -86,10 +90,6 @@ def _happened(facts: Facts) -> Iterator[str]:
 def _listed(names: Sequence[str]) -> str:
     shown = [*names[:4], *([f"{len(names) - 4} more"] if len(names) > 4 else [])]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
-
-
-def _often(times: int) -> str:
-    return {1: "once", 2: "twice"}.get(times, f"{times} times")
 
 
 def _end(failure: Failure) -> str:
@@ -148,10 +148,9 @@ _TOLD = ("planned", "fired", "effective", "failed", "healed", "resumed", "died")
 def _fault_story(facts: Facts, number: int, fault: Fault) -> FaultStory:
     events = [each for each in facts.run.timeline.of(*_TOLD) if each.details.get("fault") == number]
     times = [(each.time, f"{each.event} by {each.role}{_at(each)}") for each in events]
-    seen = facts.effects[number]
-    if not any(each.event == "fired" for each in events) and seen is not None:
+    fired, seen = number in facts.has_fired, facts.effects[number]
+    if fired and seen is not None and not any(each.event == "fired" for each in events):
         times.append((seen.time, f"fired: {call_name(seen)} of {seen.role} shows it"))
-    fired = any("fired" in text for _, text in times)
     verdict = "effective" if any(each.event == "effective" for each in events) else "fired" if fired else "not fired"
     return FaultStory(str(fault), sorted(times), verdict)
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from faults.ledger.ledger import Timeline
+from faults.ledger.ledger import Event, Timeline
 from faults.plan.kinds import Called
 from faults.plan.places import INTERNAL, OF_STEPS, Moment
 
@@ -61,6 +61,11 @@ def moments_seen(timeline: Timeline) -> list[Moments]:
 def roles_of(timeline: Timeline) -> list[str]:
     """Return the roles with a ledger; other processes of a script have names that begin with ``+``."""
     return [role for role in timeline.roles if not role.startswith("+")]
+
+
+def starts_of(timeline: Timeline) -> dict[int, Event]:
+    """Return the last start of each process that has played a role, by its id."""
+    return {int(event.details["pid"]): event for event in timeline.of("start") if not event.role.startswith("+")}
 
 
 def steps_of(role: str, timeline: Timeline, what: str = "step") -> list[int]:

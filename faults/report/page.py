@@ -11,7 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from faults.judge.causes import met, told
+from faults.judge.causes import met, told_ends
 from faults.judge.drawing import EVENTS, MOST, TEXT, drawing, end_of_command, happened, shortened
 from faults.judge.facts import Facts, Life, links_in
 from faults.judge.rules import Check, Judgement
@@ -33,7 +33,8 @@ LOGS = 40
 def page(facts: Facts, judgement: Judgement, folder: Path, said: tuple[str, str] | None = None) -> str:
     """Return the page of a run that lies in ``folder``. ``said``: who else has judged it, and failed it: a word and a
     sentence."""
-    drawn, ends = drawing(facts), {*told(facts)}  # which the page tells of each role, and not once more
+    drawn, lives = drawing(facts), _shown(facts)
+    ends = {*told_ends(facts, lives)}  # which the page tells of each role, and not once more
     run = facts.run
     text: str = template("page.html").render(
         name=line(_title(run.name)),
@@ -51,7 +52,7 @@ def page(facts: Facts, judgement: Judgement, folder: Path, said: tuple[str, str]
         events=shortened(happened(drawn), EVENTS),
         waits=[*map(line, told_waits(facts)), *(line(f"{name} waits at {at}") for name, at in run.waits.items())],
         leaks=[line(each) for each in run.leaks],
-        ends=list(_ends(facts, folder)),
+        ends=list(_ends(facts, lives, folder)),
         notes=[line(each) for each in judgement.notes if each not in ends],
         repeat=list(_repeat(facts)),
         seconds=f"The run took {run.seconds:.2f} s, with its start." if run.complete else "",
@@ -116,14 +117,19 @@ def _times(times: Any) -> list[tuple[float, str]]:
     return found if len(found) <= 8 else [*found[:7], (found[-1][0], f"(the last of {len(found)}) {found[-1][1]}")]
 
 
-def _ends(facts: Facts, folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield how each life of a role ended, with its chain of errors and the end of what it has written."""
-    several = {life.role for life in facts.lives if life.number > 1}
+def _shown(facts: Facts) -> list[Life]:
+    """Return the lives whose ends are shown: if there are too many, those that failed first."""
+    first = sorted(facts.lives, key=lambda life: life.end.returned)[:LOGS]
+    return [life for life in facts.lives if life in first]
+
+
+def _ends(facts: Facts, lives: Sequence[Life], folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield how each life ended, with its chain of errors and the end of what it has written."""
     met_by = {(each.role, each.life): line(met(facts, each)) for each in facts.failures}
-    for life in facts.lives[:LOGS]:
+    for life in lives:
         failed = not life.end.returned
         yield {
-            "role": line(f"{life.role} (life {life.number})" if life.role in several else life.role),
+            "role": line(facts.name_of(life)),
             "text": line(life.end.text),
             "bad": failed,
             "met": met_by.get((life.role, life.number), ""),

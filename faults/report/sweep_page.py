@@ -54,7 +54,7 @@ def sweep_page(report: Told, kinds: Sequence[str], pages: Mapping[str, str]) -> 
 def sentence(report: Told) -> str:
     """Say how many runs passed, failed and are unknown, and how many were not made."""
     passed = [each["passed"] for each in report["runs"]]
-    words = {True: "passed", False: "failed", None: "are unknown"}
+    words = {True: "passed", False: "failed", None: "is unknown" if passed.count(None) == 1 else "are unknown"}
     told = [f"{passed.count(each)} {word}" for each, word in words.items() if each in passed]
     left = f" {report['not_run']} were not run: nothing is known of them." if report["not_run"] else ""
     missing = ", ".join(map(line, report.get("missing", ())))

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import os
-import select
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from faults.ledger.ledger import Timeline
+from faults.ledger.moments_seen import starts_of
+from reference.system.processes import readable
 
 PREFIX = "FAULTS_TESTS_"
 _PROC = Path("/proc")
@@ -59,7 +60,7 @@ def ends_by(pid: int, due: float) -> bool:
     except ProcessLookupError:
         return True
     try:
-        return bool(select.select([handle], [], [], max(0.0, due - time.monotonic()))[0])
+        return bool(readable([handle], max(0.0, due - time.monotonic())))
     finally:
         os.close(handle)
 
@@ -167,14 +168,15 @@ def leaks(timeline: Timeline) -> list[str]:
 
     Shared memory that is much older than its role is of a process that had the same id, and has long ended.
     """
-    roles = [event for event in timeline.of("start") if not event.role.startswith("+")]
-    pids: Mapping[int, str] = {int(event.details["pid"]): event.role for event in roles}
-    found = [f"{role} still runs (process {pid})" for pid, role in pids.items() if is_running(pid)]
-    begun = {int(event.details["pid"]): float(event.details["wall"]) for event in roles}
+    starts = starts_of(timeline)
+    found = [f"{event.role} still runs (process {pid})" for pid, event in starts.items() if is_running(pid)]
     memory = [
         name
         for name, status in shared_memory()
-        if any(f"_{pid}_" in f"{name}_" and status.st_ctime > wall - _EARLIER for pid, wall in begun.items())
+        if any(
+            f"_{pid}_" in f"{name}_" and status.st_ctime > event.details["wall"] - _EARLIER
+            for pid, event in starts.items()
+        )
     ]
     return found + [f"shared memory {name}" for name in memory]
 

@@ -24,7 +24,7 @@ from faults.ledger.record import End, Run
 from faults.ledger.run_files import renewed
 from faults.plan.plan import Plan, PlanError
 from faults.run.leftovers import adopting, leaks
-from reference.outcome import Killed, Outcome, Raised
+from reference.outcome import Outcome, Raised, is_ended_with_another
 from reference.world import start
 from reference.world.launcher import launch
 from reference.world.start import LONGEST
@@ -194,5 +194,4 @@ def _launch_and_record(
 def _end(outcome: Outcome, ended: float) -> End:
     """Return the end that an outcome tells. A role that has a ledger has all classes of its error there."""
     types = (outcome.type.rpartition(".")[2],) if isinstance(outcome, Raised) else ()
-    with_another = isinstance(outcome, Killed) and outcome.why
-    return End(GONE if with_another else type(outcome).__name__, str(outcome), ended, types)
+    return End(GONE if is_ended_with_another(outcome) else type(outcome).__name__, str(outcome), ended, types)

@@ -15,7 +15,7 @@ from reference.outcome import Outcome, Returned
 from reference.trace.case import Case
 from reference.trace.checkpoint import Checkpoints
 from reference.trace.trace import Trace, TraceError
-from reference.verify.verify import changes, judge, prove
+from reference.verify.verify import judge, prove, titled
 
 # Translates the verdicts of `reference.verify.verify`. If a case is refused, its twin cannot judge the run.
 _TRACES = {"equal": "equal", "within bound": "equal", "unknown": "unknown", "refused": "unknown"}
@@ -28,7 +28,7 @@ def of_tutorial(case: Case) -> Subject:
         CaseError: the case is exact, but one of its sums rounds.
     """
     prove(case)
-    name = f"{case.tutorial()} {changes(case)}".strip()
+    name = titled(case)
     roles = load(case.tutorial()).roles(case)
     saving = partial(_checkpoints, case)
     return Subject(name, roles, case.timeout, partial(_judged, case), isolated=True, checkpoints=saving)

@@ -7,7 +7,6 @@ the package is not installed. A role is a name that the program gives to `rpc.in
 from __future__ import annotations
 
 import os
-import select
 import shlex
 import signal
 import subprocess
@@ -26,17 +25,18 @@ from faults.judge.facts import Facts, crashes
 from faults.judge.rules import Judgement, judge
 from faults.ledger import record
 from faults.ledger.ledger import Timeline, read
+from faults.ledger.moments_seen import roles_of, starts_of
 from faults.ledger.record import COMMAND, End, RecordError, Run
 from faults.ledger.run_files import renewed, statuses
 from faults.plan.plan import Plan, PlanError
-from faults.run.leftovers import GRACE, GRACE_OF_KILLED, adopting, ends_by, is_running, leaks
+from faults.run.leftovers import GRACE, GRACE_OF_KILLED, adopting, ends_by, leaks
 from faults.script.autostart import SAID, VARIABLE, WHOLE_LINES
 from faults.script.results import UNCHECKED, Results
 from faults.script.stacks import STACKS
 from faults.script.waits import waits
 from reference.outcome import Exited, Killed
 from reference.system.interrupts import held
-from reference.system.processes import wait_until
+from reference.system.processes import readable, wait_until
 
 _PROGRAM = Path(__file__).parent / "parent_watcher.py"
 
@@ -125,7 +125,7 @@ class _Ends:
                 self._handles[pid] = os.pidfd_open(pid)
             except ProcessLookupError:
                 self.seen[pid] = time.monotonic()
-        ready = select.select([*self._handles.values(), *others], [], [], seconds)[0]
+        ready = readable([*self._handles.values(), *others], seconds)
         for pid in [pid for pid, handle in self._handles.items() if handle in ready]:
             self.seen[pid] = time.monotonic()
             os.close(self._handles.pop(pid))
@@ -140,7 +140,8 @@ class _Ends:
 def _overdue(end: End, place: Path) -> Ended:
     """Look at a command that is to be killed, before anything is done to its processes."""
     timeline = read(place)
-    return Ended(end, _running(timeline, 0.0), [], timeline, waits(place, _played(timeline)))
+    roles = {pid: event.role for pid, event in starts_of(timeline).items()}
+    return Ended(end, _running(timeline, 0.0), [], timeline, waits(place, roles))
 
 
 def _ended(end: End, place: Path, left: Callable[..., list[str]], ends: _Ends, survivors: Callable[[], float]) -> Ended:
@@ -164,8 +165,8 @@ def _wait(process: subprocess.Popen[bytes], ends: _Ends, first: float, deadline:
     handle, begun, due = os.pidfd_open(process.pid), time.monotonic(), first
     try:
         ended = wait_until(lambda seconds: ends.wait(seconds, handle), due)
-        while not ended and due < deadline():
-            due = deadline()
+        while not ended and due < (later := deadline()):
+            due = later
             ended = wait_until(lambda seconds: ends.wait(seconds, handle), begun + due - time.monotonic())
     finally:
         os.close(handle)
@@ -182,13 +183,7 @@ def grace_of(place: Path) -> float:
 def _running(timeline: Timeline, grace: float) -> set[int]:
     """Return the processes of roles that do not end within ``grace`` seconds after the command."""
     due = time.monotonic() + grace
-    return {pid for pid in _played(timeline) if is_running(pid) and not ends_by(pid, due)}
-
-
-def _played(timeline: Timeline) -> dict[int, str]:
-    """Return the roles of the processes that have started RPC."""
-    starts = timeline.of("start")
-    return {int(event.details["pid"]): event.role for event in starts if not event.role.startswith("+")}
+    return {pid for pid in starts_of(timeline) if not ends_by(pid, due)}
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -200,6 +195,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 # Seconds until a command is killed. If its bound is later, it is killed `LATER` seconds after its bound.
 DEADLINE, LATER = 300.0, 30.0
+
+
+def check_network(plan: Plan) -> None:
+    """Raise PlanError if the plan cannot be that of a script."""
+    if plan.at("network"):
+        raise PlanError("faults of a network need roles that are started by reference.world.launch, got a script")
 
 
 def run_script(
@@ -229,8 +230,7 @@ def run_script(
         CheckMissing: a check cannot be started.
         OSError: the command cannot be started.
     """
-    if plan.at("network"):
-        raise PlanError("faults of a network need roles that are started by reference.world.launch, got a script")
+    check_network(plan)
     # Other runs stay out of the folder until this one is judged.
     with renewed(plan, folder, trace=trace) as place:
         begun = time.monotonic()
@@ -312,7 +312,7 @@ def record_end(folder: str | os.PathLike[str], status: int) -> None:
 
 def _still_running(place: Path, timeline: Timeline) -> Iterator[tuple[int, str]]:
     """Yield the processes of roles that run on this machine, with their roles."""
-    for role in (each for each in timeline.roles if not each.startswith("+")):
+    for role in roles_of(timeline):
         with suppress(CannotFireError):  # it has ended, or runs on another machine
             pid, handle = process_of(role, place)
             os.close(handle)

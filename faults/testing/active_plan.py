@@ -64,7 +64,7 @@ class ActivePlan:
             raise PlanError(f"faults of a {late[0]} have to be there when RPC starts: wanted a fresh world, got idle")
         self._use()
         prepared(self.plan, self.folder)
-        self._stack.callback(_everywhere, world, _deactivate)
+        self._stack.callback(_deactivate, world)
         for role in world.pids:
             world.call(role, _activate, str(self.folder), role)
 
@@ -135,13 +135,9 @@ def _activate(folder: str, role: str) -> None:
     hook.activate(folder, role)
 
 
-def _deactivate() -> None:
-    hook.deactivate()
-
-
-def _everywhere(world: Any, function: Callable[[], object]) -> None:
-    """Call the function on all roles that have not ended."""
-    world.run({role: function for role in world.pids if role not in world.outcomes}, deadline=10)
+def _deactivate(world: Any) -> None:
+    """Deactivate the plan on all idle roles that have not ended."""
+    world.run({role: hook.deactivate for role in world.pids if role not in world.outcomes}, deadline=10)
 
 
 def call_both(first: Callable[[str], object], second: Callable[[str], object], role: str) -> None:

@@ -109,16 +109,18 @@ class RunningTest:
         yield from stacks
 
     def save(self) -> None:
-        """Copy the folder, and the logs of an idle world, to ``keep``, and write the page."""
+        """Copy the folder, and the logs of idle worlds, to ``keep``, and write the page."""
         if self.page is not None and self.plan is not None:
             _write_page(self.page, self.plan, self.name)
         if self.keep is None:
             return
         if self.folder is not None:
             shutil.copytree(self.folder, self.keep, dirs_exist_ok=True)
-        for idle in self.idles:
+        for number, idle in enumerate(self.idles, 1):
+            place = self.keep / (f"idle{number}" if number > 1 else "idle")
+            place.mkdir(mode=PRIVATE)
             for role, text in idle.logs().items():
-                (self.keep / f"{role}.log").write_text(text)
+                (place / f"{role}.log").write_text(text, encoding="utf-8")
 
     def _worlds(self) -> list[tuple[str, Any]]:
         """Return the worlds, each with a prefix for its roles' names; the first world's is empty."""

@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from reference.trace import progress as steps
+from reference.trace.progress import Report
 
 # So short runs print no progress, and long runs do not fill a log.
 SECONDS_BETWEEN_LINES = 2.0
 
-Report = Callable[[str, dict[str, Any]], None]
 Show = Callable[[int, int, float], None]
 
 

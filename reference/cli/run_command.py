@@ -24,6 +24,7 @@ from reference.cli.options import (
 from reference.cli.progress_bar import watch
 from reference.cli.table_command import OPTIONS, grid_of, run_table
 from reference.outcome import WorldError
+from reference.system.interrupts import under_torchrun
 from reference.system.text import one_line, printable, shown
 from reference.trace.case import Case, listed
 from reference.trace.checkpoint import MISSING, Checkpoints
@@ -50,9 +51,8 @@ def run(arguments: Sequence[str]) -> int:
     saving = {key: options.pop(key) for key in _UNSAVED}
     chosen = {key: options.pop(key) for key in (option.replace("-", "_") for option in OPTIONS.get(name, ()))}
     given = {key: value for key, value in options.items() if value is not None}
-    under_torchrun = "RANK" in os.environ and "WORLD_SIZE" in os.environ
     if given.get("arithmetic") == "exact":
-        scaled = fitted(name, given, world_size()) if under_torchrun else given
+        scaled = fitted(name, given, world_size()) if under_torchrun() else given
         given = {**load(name).Case.EXACT, **scaled}  # fields that the user does not set get values that fit
     picture = chosen.get("picture") or f"{name}.png"
     single = "--verify" if verifies else "--save" if save is not None else _of_lives(saving)
@@ -61,7 +61,7 @@ def run(arguments: Sequence[str]) -> int:
         return run_table(name, grid, picture, deadline)
     if save is None and not verifies:
         given.setdefault("record", "ends")  # nobody will see what the steps in between record
-    if under_torchrun:
+    if under_torchrun():
         given = fitted(name, given, world_size())
         if saving["restarts"]:
             raise BadInput("--restarts has no effect under torchrun, wanted its own --max-restarts")
@@ -72,7 +72,7 @@ def run(arguments: Sequence[str]) -> int:
     if save is not None:
         check_writable(save)
     prove(case)
-    if under_torchrun:
+    if under_torchrun():
         return _run_rank(case, save, verifies, deadline, checkpoints)
     return _run_here(case, save, verifies, deadline, checkpoints, restarts)
 

@@ -21,10 +21,11 @@ from reference.cli.options import BadInput, check_device, check_writable, report
 from reference.cli.progress_bar import watch
 from reference.outcome import Outcome, Returned
 from reference.system.files import whole
+from reference.system.interrupts import under_torchrun
 from reference.trace.case import Case
+from reference.trace.progress import Report
 from reference.verify.verify import culprits, prove
 from reference.world.launcher import launch
-from reference.world.role_handle import Progress
 from reference.world.start import check_deadline
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -45,17 +46,11 @@ def draw(
 ) -> None:
     """Draw one line per entry through its points (x, y), in their order; the x axis has only whole numbers.
 
-    The file is written whole or not at all.
-
-    Raises:
-        OSError: the file cannot be written.
-        ValueError: the name does not end with one of `SUFFIXES`.
+    The file, which is `drawable`, is written whole or not at all. Raises OSError: it cannot be written.
     """
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    if not drawable(path):
-        raise ValueError(f"{path}: wanted a name that ends with {' or '.join(SUFFIXES)}")
     # Without `pyplot` no window is opened, whatever the user's settings say.
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.add_subplot()
@@ -67,7 +62,7 @@ def draw(
     if len(lines) > 1:
         axes.legend()
     with whole(path) as scratch:
-        figure.savefig(scratch)
+        figure.savefig(scratch, format=Path(path).suffix[1:])  # `path` may link to a file with another name
 
 
 Values = Mapping[str, Any]
@@ -188,7 +183,7 @@ OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
 class Clock:
     """Notes the time of each step when the first role reports it. Roles may report the same step at once."""
 
-    def __init__(self, report: Progress | None) -> None:
+    def __init__(self, report: Report | None) -> None:
         self.report = report
         self.times: list[float] = []
 
@@ -210,7 +205,7 @@ def warm_up() -> None:
         world.wait()
 
 
-def timed(case: Case, deadline: float, report: Progress | None = None) -> Times:
+def timed(case: Case, deadline: float, report: Report | None = None) -> Times:
     """Run one case in a world of its own and time it.
 
     Raises:
@@ -258,7 +253,7 @@ def grid_of(name: str, given: Values, chosen: Values, picture: str, deadline: fl
         return None
     if single:
         raise BadInput(f"{single} is for one run, got options for a table of several")
-    if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
+    if under_torchrun():
         raise BadInput("a table of several runs starts its own processes: wanted it without torchrun")
     if not drawable(picture):
         raise BadInput(f"cannot draw {picture}, wanted a name that ends with {' or '.join(SUFFIXES)}")

@@ -14,7 +14,7 @@ from reference.cli.options import BadInput, Parser, known
 from reference.cli.progress_bar import watch
 from reference.system.text import one_line
 from reference.trace.case import Case
-from reference.verify.verify import CASES_LONG, Row, cases, changes, exit_status, long_cases, played
+from reference.verify.verify import CASES_LONG, Row, cases, changes, exit_status, long_cases, played, titled
 
 
 def run_verify(arguments: Sequence[str]) -> int:
@@ -45,7 +45,7 @@ def run_verify(arguments: Sequence[str]) -> int:
             rows.append(not_judged.pop(0)())
 
     for case, judged_by in wanted:
-        with watch(f"{case.tutorial()} {changes(case)}".strip()) as progress:
+        with watch(titled(case)) as progress:
             # A world leaves a part of the cores to the twin of the one before.
             not_judged.append(played(case, progress, judge, **judged_by))
     judge()
@@ -55,7 +55,7 @@ def run_verify(arguments: Sequence[str]) -> int:
         numbers = (str(row.roles), str(case.steps), f"{row.seconds:.1f}")
         texts = (case.tutorial(), changes(case) or "defaults", *numbers, row.difference, row.verdict)
         if row.explanation:
-            explanations += [f"{case.tutorial()} {changes(case)}".strip(), *(f"  {line}" for line in row.explanation)]
+            explanations += [titled(case), *(f"  {line}" for line in row.explanation)]
         table.add_row(*map(Text, texts))  # as `Text`, because the brackets of an error are not markup
     Console(width=None if sys.stdout.isatty() else 140).print(table)
     for line in explanations:

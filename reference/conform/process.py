@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import subprocess
 import threading
@@ -13,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO
 
+from reference.system.processes import readable
 from reference.system.text import OneLine, shown
 
 # What is kept of a command's output, each of stdout and stderr: this many bytes of its begin and of its end.
@@ -71,7 +71,7 @@ def _wait(process: subprocess.Popen[bytes], until: float, stop: threading.Event)
     """Wait without reaping, so that the group's number stays this process's until its group has been killed."""
     handle = os.pidfd_open(process.pid)
     try:
-        while not select.select([handle], [], [], min(LOOK, max(0.0, until - time.monotonic())))[0]:
+        while not readable([handle], min(LOOK, max(0.0, until - time.monotonic()))):
             if time.monotonic() >= until or stop.is_set():
                 return None
         found = os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOWAIT)

@@ -26,6 +26,7 @@ class WorkerCalls(Liveness):
         self._last = {(kind, worker): 0 for kind in (PULL, PUSH) for worker in workers}
         self._done: dict[str, torch.futures.Future[None]] = {worker: torch.futures.Future() for worker in workers}
         self._met: dict[str, torch.futures.Future[None]] = {}
+        self._parted = 0  # the step after which all have met
         super().__init__(workers, timeout)
 
     def count(self, kind: int, worker: str, number: int) -> bool:
@@ -53,8 +54,10 @@ class WorkerCalls(Liveness):
         """Return the workers that have more to push, and do not wait for others."""
         return [name for name in super().expected() if name not in self._met]
 
-    def meet(self, worker: str) -> tuple[torch.futures.Future[None], bool]:
-        """Let a worker wait for all others. Returns a future of their meeting, and whether this is the last.
+    def meet(self, worker: str, step: int) -> tuple[torch.futures.Future[None], bool]:
+        """Let a worker wait for all others after a step. Returns a future of the meeting, and whether this is the last.
+
+        A call that comes twice gets the future of the first one, or one that is complete if the meeting has ended.
 
         Raises:
             ParticipantFailed: the work has failed. Those that have met before have it from their futures.
@@ -62,11 +65,18 @@ class WorkerCalls(Liveness):
         with self._lock:
             if self.reason is not None:
                 raise ParticipantFailed(self.reason)
-            self._met[worker] = torch.futures.Future()
-            return self._met[worker], len(self._met) == len(self.names)
+            if worker in self._met:
+                return self._met[worker], False
+            future: torch.futures.Future[None] = torch.futures.Future()
+            if step <= self._parted:
+                future.set_result(None)
+                return future, False
+            self._met[worker] = future
+            return future, len(self._met) == len(self.names)
 
-    def part(self) -> None:
-        """End a meeting. Call it without a lock, because it makes all replies."""
+    def part(self, step: int) -> None:
+        """End the meeting after a step. Call it without a lock, because it makes all replies."""
+        self._parted = step
         for future in self._end_meeting():
             future.set_result(None)
 

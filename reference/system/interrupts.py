@@ -26,6 +26,11 @@ _waiting: list[int] = []  # the signals that came during such a block
 _last = -TOGETHER  # when the command was last interrupted
 
 
+def under_torchrun() -> bool:
+    """Whether torchrun has started this process."""
+    return "RANK" in os.environ and "WORLD_SIZE" in os.environ
+
+
 def leave_to_torchrun() -> None:
     """Make the functions below do nothing, because torchrun ends its ranks itself.
 

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import os
-import select
 import subprocess
 import sys
 import threading
 from dataclasses import dataclass
 
 from reference.system import network_namespace
+from reference.system.processes import readable
 
 # An environment variable: 0 leaves all roles in the launcher's network.
 VARIABLE = "REFERENCE_ISOLATED"
@@ -66,7 +66,7 @@ def _ask() -> Network:
         stderr=subprocess.DEVNULL,
     ) as maker:
         assert maker.stdout is not None
-        if not select.select([maker.stdout], [], [], MAKING_SECONDS)[0]:
+        if not readable([maker.stdout.fileno()], MAKING_SECONDS):
             maker.kill()
             return Network(lacking=f"no network namespace was made within {MAKING_SECONDS:g} s")
         answer = maker.stdout.readline().decode().split()

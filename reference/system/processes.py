@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import math
+import select
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import TypeVar
@@ -49,6 +50,17 @@ def end_with_parent(number: int) -> None:
     """Ask the kernel for this signal when this process's parent ends (Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
+
+
+def readable(handles: Iterable[int], seconds: float) -> list[int]:
+    """Wait until a descriptor can be read, or the process of a pidfd has ended; return those of which that is true.
+
+    `select.select` refuses descriptors from 1,024 on, which a role among many has.
+    """
+    poll = select.poll()
+    for each in handles:
+        poll.register(each, select.POLLIN)
+    return [each for each, _ in poll.poll(1000 * seconds)]
 
 
 Result = TypeVar("Result")

@@ -73,14 +73,14 @@ def _by_stage(name: str) -> tuple[int, int]:
 
 def _by_layer(name: str) -> tuple[bool, list[tuple[int, str]]]:
     own = own_name(name)
-    numbers = [(int(each), "") if each.isdigit() else (-1, each) for each in re.split(r"(\d+)", own)]
+    numbers = [(int(each), "") if each.isdecimal() else (-1, each) for each in re.split(r"(\d+)", own)]
     return own.startswith(_LAST_LAYERS), numbers
 
 
 def place_of(name: str) -> tuple[int, str]:
     """A tensor's step, -1 before the first one, and its stage, such as ``gradient``."""
     first, _, rest = name.partition("/")
-    if not first.isdigit():
+    if not first.isdecimal():
         return -1, first
     return int(first), rest.partition("/")[0]
 
@@ -88,7 +88,7 @@ def place_of(name: str) -> tuple[int, str]:
 def own_name(name: str) -> str:
     """A tensor's name without step and stage: ``0003/gradient/0.weight`` is ``0.weight``."""
     return (
-        name.split("/", 2)[2] if name.count("/") >= 2 and name.partition("/")[0].isdigit() else name.partition("/")[2]
+        name.split("/", 2)[2] if name.count("/") >= 2 and name.partition("/")[0].isdecimal() else name.partition("/")[2]
     )
 
 
@@ -114,7 +114,7 @@ def counted_from_one(yours: Collection[str], reference: Collection[str]) -> str:
 
 def _renumbered(name: str, by: int) -> str:
     first, slash, rest = name.partition("/")
-    return f"{int(first) + by:04d}{slash}{rest}" if first.isdigit() else name
+    return f"{int(first) + by:04d}{slash}{rest}" if first.isdecimal() else name
 
 
 def _by_kind(verb: str, names: set[str], wanted: Collection[str]) -> list[str]:

@@ -14,6 +14,10 @@ STEP: ContextVar[int] = ContextVar("STEP", default=0)
 logger = logging.getLogger(__name__)
 
 
+# Told of a role's step: its name, and the step's "step", "steps", "loss" and "time" (`time.monotonic`).
+Report = Callable[[str, dict[str, Any]], None]
+
+
 def log_step(step: int, steps: int, loss: float) -> None:
     """Log one step; ``step`` counts from 1."""
     logger.info("step %d of %d, loss %.6g", step, steps, loss, extra={"step": step, "steps": steps, "loss": loss})

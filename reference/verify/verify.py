@@ -11,7 +11,7 @@ from typing import Any
 from reference import load
 from reference.exact.exactness import NotExact
 from reference.explain.explain import explain
-from reference.outcome import Killed, Outcome, Raised, Returned
+from reference.outcome import Outcome, Raised, Returned, is_ended_with_another
 from reference.rounding.bound import (
     TwinErrors,
     Undecided,
@@ -22,9 +22,9 @@ from reference.rounding.bound import (
 from reference.rounding.reordering import twins_for
 from reference.system.text import one_line
 from reference.trace.case import Case, listed
+from reference.trace.progress import Report
 from reference.trace.trace import Trace, TraceError, check_comparable, compare
 from reference.world.launcher import launch
-from reference.world.role_handle import Progress
 
 _IMAGES = {"model": "convnet", "trainers": 2, "batch_size": 4, "image_w": 8, "image_h": 8, "steps": 2}
 _PIPELINE = {"model": "mlp", "steps": 2, "batch_size": 4, "num_split": 2, "image_w": 8, "image_h": 8, "num_classes": 10}
@@ -54,15 +54,15 @@ def quick(name: str, **different: Any) -> Case:
 _EXACT = {"arithmetic": "exact"}  # `case_of` gives the other fields values that fit
 _SMALL = {"image_w": 8, "image_h": 8, "batch_size": 4}
 
-# What `verify` runs: each tutorial with its own defaults, then with fields that differ from them. Where three steps
-# take a minute, it runs fewer.
+# What `verify` runs: each tutorial with its own defaults, then with fields that differ from them. Of ResNet50, which
+# takes seconds per step, it runs as few steps as show its momentum, and the pipeline, which has none, one.
 CASES: dict[str, tuple[Mapping[str, Any], ...]] = {
     "rpc_basics": ({},),
     "rref_dataflow": ({},),
     "dist_autograd": ({}, _EXACT),
     "parameter_server": ({}, {"workers": 3}, {"workers": 3, "steps": 4, **_EXACT}),
     "batch_parameter_server": (
-        {},
+        {"steps": 3},
         {"model": "convnet", "accumulation": "arrival", **_SMALL},
         _EXACT,
     ),
@@ -146,6 +146,11 @@ def changes(case: Case) -> str:
     return " ".join(f"{name}={value}" for name, value in differing if value != getattr(plain, name))
 
 
+def titled(case: Case) -> str:
+    """Name a case: its tutorial, and `changes`."""
+    return f"{case.tutorial()} {changes(case)}".strip()
+
+
 def trace_of(outcomes: Mapping[str, Outcome]) -> Trace:
     """Find the one trace among the outcomes.
 
@@ -164,13 +169,12 @@ def trace_of(outcomes: Mapping[str, Outcome]) -> Trace:
 def culprits(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
     """Find the roles that failed by themselves, not because a peer was lost."""
     failed: dict[str, Outcome] = {n: o for n, o in outcomes.items() if not isinstance(o, Returned)}
-    own = {n: o for n, o in failed.items() if not _by_another(o)}
+    own = {n: o for n, o in failed.items() if not (_lost_a_peer(o) or is_ended_with_another(o))}
     return own or failed
 
 
-def _by_another(outcome: Outcome) -> bool:
-    lost = isinstance(outcome, Raised) and outcome.type.endswith("PeerLost")
-    return lost or (isinstance(outcome, Killed) and outcome.why != "")
+def _lost_a_peer(outcome: Outcome) -> bool:
+    return isinstance(outcome, Raised) and outcome.type.endswith("PeerLost")
 
 
 # The errors of a case's twins, by the integers of the runs that they were computed for: a twin replays these alone.
@@ -236,7 +240,7 @@ def _with_goal(run: Trace, judged: tuple[str, str]) -> tuple[str, str]:
         return f"{judged[0]}; {error}", "missed"
 
 
-def verify(case: Case, on_progress: Progress | None = None, *, goal: bool = False) -> Row:
+def verify(case: Case, on_progress: Report | None = None, *, goal: bool = False) -> Row:
     """Run ``case`` in a world of its own and judge the run; ``goal``: judge also whether it reaches its goal.
 
     An exact case whose operations round is refused before anything runs. The row's ``seconds`` are the world's.
@@ -245,7 +249,7 @@ def verify(case: Case, on_progress: Progress | None = None, *, goal: bool = Fals
 
 
 def played(
-    case: Case, on_progress: Progress | None = None, meanwhile: Callable[[], object] = str, *, goal: bool = False
+    case: Case, on_progress: Report | None = None, meanwhile: Callable[[], object] = str, *, goal: bool = False
 ) -> Callable[[], Row]:
     """Do the first half of `verify`, and return the second one, which judges the run.
 

@@ -435,10 +435,12 @@ def _missing(error: TimeoutError, limit: TimeLimit) -> str:
     """Ask all where they are, and say for whom this process has waited."""
     own, seconds = rpc.get_worker_info().name, min(limit.left() / 2, NEWS_SECONDS)
     answers = {own: state(), **call_all(here().names, state, (), seconds)}
-    # Who is gone may have left because another rank has given it up: the news of that is on its way to this one, too.
-    if any(isinstance(each, RuntimeError) and not _is_timeout(each) for each in answers.values()):
-        here().known.wait(min(limit.left() / 2, NEWS_SECONDS))
     troubles = "; ".join(filter(None, (_trouble(name, answer, seconds) for name, answer in answers.items())))
+    # Who is gone may have left because another rank has given it up, and who was missing may have come because of that:
+    # the news is on its way to this one, too.
+    gone = any(isinstance(each, RuntimeError) and not _is_timeout(each) for each in answers.values())
+    if gone or not (troubles or str(error)):
+        here().known.wait(min(limit.left() / 2, NEWS_SECONDS))
     why = f"timed out after {limit.seconds:g} s" if limit.over() else "failed"
     return f"{own}'s shutdown {why}: {troubles or str(error) or 'the last process has come too late'}"
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from reference.outcome import WorldError
+from reference.trace.progress import Report
 from reference.world.role import RoleConfig
-from reference.world.role_handle import Progress, RoleHandle
+from reference.world.role_handle import RoleHandle
 from reference.world.rpc_agent import chosen_options
 from reference.world.start import check, check_deadline, check_main, network, pickled, prepare_folder, start
 from reference.world.supervisor import GRACE
@@ -36,7 +36,7 @@ def launch(
     options: Mapping[str, Any] | None = None,
     threads: int = 1,
     folder: str | os.PathLike[str] | None = None,
-    on_progress: Progress | None = None,
+    on_progress: Report | None = None,
     grace: float = GRACE,
     isolated: bool = False,
     checkpoints: Checkpoints | None = None,
@@ -84,9 +84,15 @@ def launch(
     prologue = () if before is None else (pickled("before", before),)
     chosen = {name: chosen_options(roles, name, backend, options) for name in names}
     place = prepare_folder(folder, names)
-    config: Callable[..., RoleConfig] = partial(RoleConfig, world_size=len(names), folder=place, launcher=os.getpid())
-    config = partial(config, backend=backend, threads=threads, progress=on_progress is not None)
-    config = partial(config, maps=any("device_maps" in each or "devices" in each for each in chosen.values()))
+    shared: dict[str, Any] = {
+        "world_size": len(names),
+        "folder": place,
+        "launcher": os.getpid(),
+        "backend": backend,
+        "threads": threads,
+        "progress": on_progress is not None,
+        "maps": any("device_maps" in each or "devices" in each for each in chosen.values()),
+    }
     handles: dict[str, RoleHandle] = {}
     due = 0.0
 
@@ -97,33 +103,21 @@ def launch(
         if checkpoints is not None:
             checkpoints = checkpoints.chosen()
             first = (pickled("checkpoints", checkpoints),)
-        try:
-            for rank, name in enumerate(names):
-                own = {"name": name, "rank": rank, "function": sent.get(name), "options": chosen[name]}
-                handles[name] = start(config(**own, before=first + prologue))
-                due = due or time.monotonic() + deadline  # not before: the process server may have had to start
-                handles[name].due = due
-        except BaseException:
-            _end(handles)
-            raise
+        for rank, name in enumerate(names):
+            own: dict[str, Any] = {"name": name, "rank": rank, "function": sent.get(name), "options": chosen[name]}
+            handles[name] = start(RoleConfig(**own, **shared, before=first + prologue))
+            due = due or time.monotonic() + deadline  # not before: the process server may have had to start
+            handles[name].due = due
         return 0 if checkpoints is None else checkpoints.start
 
     try:
         paths = network().paths if isolated else ()
-        config = partial(config, network=paths)
+        shared["network"] = paths
         how = {"keep": folder is not None, "idle": not sent, "isolated": bool(paths)}
         return World(handles, place, begin, restarts, **how, on_progress=on_progress, grace=grace)
     except BaseException:
-        _end(handles)
         clean(handles, place, folder is not None)
         raise
-
-
-def _end(handles: Mapping[str, RoleHandle]) -> None:
-    for handle in handles.values():
-        if handle.outcome is None:
-            handle.kill()
-            handle.end()
 
 
 def _pickled_functions(roles: Mapping[str, Function] | Sequence[str]) -> dict[str, bytes]:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from reference.outcome import PeerLost, Raised
+from reference.outcome import Outcome, PeerLost, Raised
 from reference.system.processes import end_with_parent
 
 # An array of at least as many bytes is a part of its own.
@@ -167,9 +167,8 @@ class Link:
     def __init__(self, pipe: connection.Connection, launcher: int) -> None:
         self.calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._pipe = pipe
-        self._launcher: int | None = None
         try:
-            self._launcher = os.pidfd_open(launcher) if hasattr(os, "pidfd_open") else None
+            self._launcher = os.pidfd_open(launcher)
         except ProcessLookupError:  # the launcher was killed after it asked for this role
             self._die()
         self._lock = threading.RLock()
@@ -195,6 +194,12 @@ class Link:
             self._phase = phase
             self.send(phase.value)
 
+    def end(self, outcome: Outcome) -> None:
+        """Report the role's end. What its process still does has no other outcome, whichever peer is lost meanwhile."""
+        with self._lock:
+            self._phase = Phase.ENDED
+            self.send("ended", outcome)
+
     def await_peer_death(self, error: RuntimeError) -> None:
         """Wait before reporting ``error``, which the start or the shutdown raised: a dead peer may be its cause.
 
@@ -206,7 +211,7 @@ class Link:
         threading.Event().wait(PEER_DEATH_SECONDS)
 
     def _listen(self) -> None:
-        sources: list[Any] = [self._pipe] + ([] if self._launcher is None else [self._launcher])
+        sources: list[Any] = [self._pipe, self._launcher]
         while True:
             if self._pipe not in connection.wait(sources):
                 self._die()  # the launcher is gone, although another process still has its end of the pipe
@@ -224,8 +229,8 @@ class Link:
     def _hear_of_peer_death(self, text: str) -> None:
         with self._lock:
             self._peer_death = text
-            if self._phase is Phase.RUNNING:
-                return  # the role will notice the death itself, at the latest when it enters the next phase
+            if self._phase in (Phase.RUNNING, Phase.ENDED):
+                return  # the role notices the death itself, at the latest at its next phase, or has nothing left to do
             # The main thread waits inside torch and cannot be interrupted: rpc.shutdown() has no limit, and the
             # rendezvous of init_rpc waits for 24 days.
             frame = sys._current_frames().get(threading.main_thread().ident or 0)

@@ -97,7 +97,7 @@ def main(config: RoleConfig, pipe: Connection) -> None:
     link = Link(pipe, config.launcher)
     link.send("here")
     outcome = refused or _prepare(config, link) or _play(config, link)
-    link.send("ended", outcome)
+    link.end(outcome)
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, ValueError):  # the role has closed or replaced it
             stream.flush()

@@ -7,7 +7,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import Future
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
@@ -16,6 +15,7 @@ from typing import Any
 
 from reference.outcome import Exited, Killed, Outcome, Overdue, Returned, WorldError
 from reference.system.processes import state_of
+from reference.trace.progress import Report
 from reference.world import link
 from reference.world.link import Messages, Phase, raised
 from reference.world.role import STACKS_SIGNAL
@@ -31,8 +31,6 @@ BEFORE_ITS_ROLE = (
 # The most bytes to read from a role at once.
 CHUNK = 1 << 20
 
-Progress = Callable[[str, dict[str, Any]], None]
-
 
 class RoleHandle:
     """One role as its launcher sees it."""
@@ -47,7 +45,7 @@ class RoleHandle:
         self.news = ""
         self.outcome: Outcome | None = None
         self.ended: float | None = None
-        self.dropped = ""  # why it was ended, if that is the loss of another role
+        self.dropped = ""  # why it is ended, if that is the loss of another role
         self.due: float | None = None
         self.calls: dict[int, tuple[Future[Outcome], float | None]] = {}
         self._stacks = stacks
@@ -60,11 +58,20 @@ class RoleHandle:
         self._kernel_state = ""
         self._sending = threading.Lock()
 
-    def send(self, *message: object) -> None:
-        """Send the role a message. If the role is gone, nothing happens: its end will be noticed."""
+    def send(self, *message: object, wait: bool = True) -> bool:
+        """Send the role a message. If the role is gone, nothing happens: its end will be noticed.
+
+        ``wait=False``: send nothing, and return False, while another thread sends. A role may never read what it sends.
+        """
         content = link.dumps(message)
-        with self._sending, contextlib.suppress(OSError):
-            self.pipe.send_bytes(content)
+        if not self._sending.acquire(blocking=wait):
+            return False
+        try:
+            with contextlib.suppress(OSError):
+                self.pipe.send_bytes(content)
+        finally:
+            self._sending.release()
+        return True
 
     def deadline(self) -> float | None:
         """When this handle must next be looked at (monotonic seconds)."""
@@ -73,7 +80,7 @@ class RoleHandle:
         times = [self.due, *(due for _, due in self.calls.values())]
         return min((due for due in times if due is not None), default=None)
 
-    def receive(self, on_progress: Progress | None) -> bool:
+    def receive(self, on_progress: Report | None) -> bool:
         """Read what has arrived, without waiting for the rest of a message. False if nothing more will come."""
         try:
             chunk = os.read(self.pipe.fileno(), CHUNK)
@@ -84,7 +91,7 @@ class RoleHandle:
             self._take(on_progress, *content, attached=attached)
         return bool(chunk)
 
-    def _take(self, on_progress: Progress | None, kind: str, *content: Any, attached: list[bytearray]) -> None:
+    def _take(self, on_progress: Report | None, kind: str, *content: Any, attached: list[bytearray]) -> None:
         if kind == "progress":
             if on_progress is not None:
                 on_progress(self.name, content[0])

@@ -31,8 +31,9 @@ from typing import Any
 
 from reference.outcome import Outcome, Returned, WorldError
 from reference.system.processes import is_ending, is_stopped, is_traced, wait_until
+from reference.trace.progress import Report
 from reference.world.link import Phase
-from reference.world.role_handle import STACKS_SECONDS, Progress, RoleHandle
+from reference.world.role_handle import STACKS_SECONDS, RoleHandle
 
 # The phases in which a role can only wait for others.
 WAITING = (Phase.STARTING, Phase.JOINING, Phase.FINISHED, Phase.TOLD)
@@ -61,7 +62,7 @@ class Supervisor(threading.Thread):
     """The thread that watches all roles, until every handle has its outcome."""
 
     def __init__(
-        self, handles: dict[str, RoleHandle], on_progress: Progress | None, grace: float, *, whole: bool = False
+        self, handles: dict[str, RoleHandle], on_progress: Report | None, grace: float, *, whole: bool = False
     ) -> None:
         """``whole``: with the first role that is lost end all, because they will be started again."""
         super().__init__(name="world", daemon=True)
@@ -92,8 +93,8 @@ class Supervisor(threading.Thread):
                 return future
             number = next(self._numbers)
             handle.calls[number] = (future, time.monotonic() + deadline)
+        self._look_again()  # before the role gets it: one that is stopped may keep this thread waiting
         handle.send("call", number, work)
-        self._look_again()
         return future
 
     def expire(self) -> None:
@@ -116,8 +117,8 @@ class Supervisor(threading.Thread):
             self.error = error
             for handle in self._open():
                 handle.kill()
-                handle.process.join()
-                handle.end()
+                with self._lock:
+                    handle.end()
         finally:
             self._wake.close()
             self._waker.close()
@@ -174,17 +175,19 @@ class Supervisor(threading.Thread):
     def _tell_of_deaths(self) -> None:
         """If a role is gone and the others only wait for a common start or shutdown, tell them: they wait in vain."""
         dead = [s for s in self.handles.values() if s.outcome is not None and not isinstance(s.outcome, Returned)]
+        if not dead:
+            return
         rest = self._open()
         text = "; ".join(f"{handle.name} {handle.outcome}" for handle in dead)
-        if dead and self._whole:
+        if self._whole:
             for handle in rest:
                 handle.dropped = handle.dropped or ("" if is_ending(handle.pid) else text)
                 handle.kill()
             return
-        if dead and all(handle.phase in (Phase.STARTING, Phase.JOINING, Phase.FINISHED) for handle in rest):
+        if all(handle.phase in WAITING for handle in rest):
             for handle in rest:
-                handle.phase, handle.news = Phase.TOLD, text
-                handle.send("peer_death", text)
+                if handle.phase is not Phase.TOLD and handle.send("peer_death", text, wait=False):
+                    handle.phase, handle.news = Phase.TOLD, text
 
 
 class Grace:
@@ -245,7 +248,7 @@ class Grace:
             key = keys[role.name]
             if key not in self._asked and self._has_waited(key, now, 0.5):
                 self._asked.add(key)
-                role.send("ping")
+                role.send("ping", wait=False)
 
 
 def _start(joining: Collection[RoleHandle], keys: Collection[str]) -> list[_Key]:

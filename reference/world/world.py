@@ -6,7 +6,6 @@ import logging
 import os
 import weakref
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -14,12 +13,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from reference.outcome import Killed, Outcome, Overdue, Raised, Returned, RoleFailed, WorldError
+from reference.outcome import (
+    Killed,
+    Outcome,
+    Overdue,
+    Raised,
+    Returned,
+    RoleFailed,
+    WorldError,
+    is_ended_with_another,
+)
 from reference.system import temporary_folders
 from reference.system.files import log_of
 from reference.system.processes import result_of
 from reference.system.text import one_line
-from reference.world.role_handle import Progress, RoleHandle
+from reference.trace.progress import Report
+from reference.world.role_handle import RoleHandle
 from reference.world.start import check_deadline, new_rendezvous, pickled
 from reference.world.supervisor import Supervisor
 
@@ -59,7 +68,7 @@ class World:
         *,
         keep: bool,
         idle: bool,
-        on_progress: Progress | None,
+        on_progress: Report | None,
         grace: float,
         isolated: bool,
     ) -> None:
@@ -81,15 +90,20 @@ class World:
         alive.add(self)
 
     def _begin_life(self) -> None:
-        self._start = self._begin()
-        if self._start or self.life > 1:
-            where = f"goes on after step {self._start}" if self._start else "begins with the first step"
-            logger.info("life %d %s", self.life, where)
-        self._supervisor = self._watch(whole=self.life <= self._restarts)
         try:
-            self._supervisor.start()
-        except RuntimeError as error:
-            raise WorldError(f"the roles cannot be watched: {error}") from error
+            self._start = self._begin()
+            if self._start or self.life > 1:
+                where = f"goes on after step {self._start}" if self._start else "begins with the first step"
+                logger.info("life %d %s", self.life, where)
+            supervisor = self._watch(whole=self.life <= self._restarts)
+            try:
+                supervisor.start()
+            except RuntimeError as error:
+                raise WorldError(f"the roles cannot be watched: {error}") from error
+        except BaseException:
+            _end(self._handles)  # nobody watches them
+            raise
+        self._supervisor = supervisor
 
     @property
     def pids(self) -> dict[str, int]:
@@ -131,6 +145,10 @@ class World:
 
     def _wait_for_life(self) -> None:
         self._supervisor.wait()
+        self._check_supervisor()
+
+    def _check_supervisor(self) -> None:
+        """If the supervisor has failed, and has ended all roles therefore, raise WorldError."""
         if self._supervisor.error is not None:
             raise WorldError(f"the world's supervisor failed: {self._supervisor.error}") from self._supervisor.error
 
@@ -139,7 +157,8 @@ class World:
         lost = [
             Lost(name, handle.outcome, handle.ended, handle.pid)
             for name, handle in self._handles.items()
-            if handle.outcome and handle.ended and not isinstance(handle.outcome, Returned) and not handle.dropped
+            if handle.outcome and handle.ended and not isinstance(handle.outcome, Returned)
+            if not is_ended_with_another(handle.outcome)
         ]
         if not lost or self.life > self._restarts:
             return False
@@ -163,17 +182,20 @@ class World:
             RoleFailed: the function raised, or the role ended. A role that misses ``deadline`` (seconds) is ended.
             WorldError: there is no such role, it is not idle or has shut down, or the function cannot be sent.
         """
-        outcome = result_of(self._submit(role, function, args, deadline))
+        outcome = result_of(self._supervisor.submit(role, self._work(role, function, args, deadline), deadline))
         if not isinstance(outcome, Returned):
+            self._check_supervisor()
             raise RoleFailed(role, outcome, self.log(role, LOG_TAIL))
         return outcome.value
 
     def run(self, roles: Mapping[str, Function], *, deadline: float = 60) -> dict[str, Outcome]:
         """Run these functions on the idle roles of these names, all at once, and wait for each one's outcome."""
-        for name in roles:
-            self._check_call(name, deadline)
-        futures = {name: self._submit(name, function, (), deadline) for name, function in roles.items()}
-        return {name: result_of(future) for name, future in futures.items()}
+        # If one cannot be called, none is.
+        works = {name: self._work(name, function, (), deadline) for name, function in roles.items()}
+        futures = {name: self._supervisor.submit(name, work, deadline) for name, work in works.items()}
+        outcomes = {name: result_of(future) for name, future in futures.items()}
+        self._check_supervisor()
+        return outcomes
 
     def log(self, role: str, tail: int | None = None) -> str:
         """Read the role's standard output and error; after the world's end only the last 64 KiB.
@@ -191,7 +213,7 @@ class World:
     def expire(self) -> dict[str, Outcome]:
         """Make every role that has not ended overdue now: each writes its stacks and is ended, within 6 s."""
         self._supervisor.expire()
-        self._supervisor.wait()
+        self._wait_for_life()
         return self.outcomes
 
     def close(self) -> None:
@@ -210,22 +232,27 @@ class World:
     ) -> None:
         self.close()
 
-    def _submit(self, role: str, function: Function, args: tuple[object, ...], deadline: float) -> Future[Outcome]:
-        self._check_call(role, deadline)
-        return self._supervisor.submit(role, pickled(f"the call to {role}", (function, args)), deadline)
-
-    def _check_call(self, role: str, deadline: float) -> None:
+    def _work(self, role: str, function: Function, args: tuple[object, ...], deadline: float) -> bytes:
+        """Pickle a call, once it is clear that it can be made."""
         check_deadline(deadline)
         if role not in self._handles:
             raise WorldError(f"no role {role!r}, wanted one of {', '.join(self._handles)}")
         if not self._idle:
             raise WorldError(f"{role} plays a function of its own: wanted a world launched with names for calls")
+        return pickled(f"the call to {role}", (function, args))
 
 
 def _kill(handles: Mapping[str, RoleHandle]) -> None:
     for handle in handles.values():
         if handle.outcome is None:
             handle.kill()
+
+
+def _end(handles: Mapping[str, RoleHandle]) -> None:
+    for handle in handles.values():
+        if handle.outcome is None:
+            handle.kill()
+            handle.end()
 
 
 def clean(handles: Mapping[str, RoleHandle], place: Path, keep: bool) -> None:

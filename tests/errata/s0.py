@@ -1,4 +1,4 @@
-"""Errata S0.2 to S0.7, S0.16 to S0.21: the introduction and its RNN."""
+"""Errata of the introduction and its RNN; lines.py has the others of S0."""
 
 from __future__ import annotations
 

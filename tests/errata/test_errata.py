@@ -96,10 +96,6 @@ def test_every_number_shown_is_on_the_page() -> None:
     assert {*BEHAVIOURS, *ELSEWHERE} - set(severities(PAGE.read_text())) == set()
 
 
-def test_no_number_is_shown_twice() -> None:
-    assert not BEHAVIOURS.keys() & ELSEWHERE.keys()
-
-
 @pytest.mark.parametrize(("number", "place"), ELSEWHERE.items(), ids=ELSEWHERE)
 def test_errata_shown_elsewhere_name_existing_tests(number: str, place: str) -> None:
     path, name = place.split("::")

@@ -159,15 +159,3 @@ def test_a_message_is_one_printable_line(capfd: pytest.CaptureFixture[str]) -> N
     line = capfd.readouterr().err.removesuffix("\n")
     assert line.startswith(r"torch-rpc-reference: \x1b[31m\nverdict: equal\udcff")
     assert is_one_line(line)
-
-
-def test_a_variable_that_is_left_exported_is_reported_once(tmp_path: Path) -> None:
-    """It is not reported by the programs that this one starts, nor if `faults run --script` has set it."""
-    assert main(["prepare", str(tmp_path), "--plan", "Duplicate site=shop:pay"]) == 0
-    text = "import os; from faults.script.autostart import *; start(); import_rpc(); print(os.environ[SAID])"
-    plan = f"the plan of {tmp_path} is at work in this program, and in what it starts"
-    for before, told in (("", [f"torch-rpc-reference: FAULTS_RUN is set: {plan}"]), (str(tmp_path), [])):
-        variables = {**os.environ, VARIABLE: str(tmp_path), SAID: before, "PYTHONPATH": str(ROOT)}
-        done = subprocess.run([sys.executable, "-c", text], env=variables, capture_output=True, text=True, timeout=60)
-        assert done.stdout == f"{tmp_path}\n"
-        assert done.stderr.splitlines() == told

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from reference.outcome import Killed, Overdue, RoleFailed
 from reference.world import World, launch
 from tests.support import roles_shop as shop
 from tests.support.active_plan import active, played
+from tests.support.roles_plain import nothing
 
 HERE = shop.HERE
 SECONDS = 0.1
@@ -89,7 +91,8 @@ def executed(world: World, name: str) -> int:
 
 @pytest.mark.parametrize(("way", "to"), FORMS, ids=str)
 def test_each_kind_hurts_its_call_and_no_other(world: World, tmp_path: Path, way: str, to: str) -> None:
-    """Make eight or ten calls. The first and the last are healthy, and each other call meets one kind of fault."""
+    """Make two calls more than there are effects: the first and the last are healthy, and each other call meets one
+    kind of fault."""
     name, site = shop.WAYS[way].name, shop.WAYS[way].site
     # A `remote` is never in flight. Without a `remote` to oneself that is never answered: see the test of that.
     effects = [each for each in EFFECTS if "remote" not in way or each.text != TORN]
@@ -228,13 +231,6 @@ def test_the_same_plan_twice_gives_the_same_facts(world: World, tmp_path: Path) 
     assert facts[0]
 
 
-def test_each_caller_has_a_count_of_its_own(world: World, tmp_path: Path) -> None:
-    with active(world, tmp_path, f"Raise site={HERE}function side=request nth=2", "abcd"):
-        ends = {caller: world.call(caller, shop.calls, "rpc_sync", "b", 3) for caller in "ac"}
-    for caller, answers in ends.items():
-        assert [each.error for each in answers] == ["", "RuntimeError", ""], caller
-
-
 @pytest.mark.parametrize("function", shop.ARRIVALS)
 @pytest.mark.parametrize("roles", ["abc", "bca"])
 def test_an_order_holds_whatever_the_order_of_arrival(world: World, tmp_path: Path, function: str, roles: str) -> None:
@@ -356,7 +352,7 @@ def test_a_pickler_of_the_users_own_passes_unhurt(world: World, tmp_path: Path) 
 def test_a_lost_reply_of_remote_hangs_in_to_here(tmp_path: Path, side: str) -> None:
     """A `remote` to oneself whose answer never comes: torch's `to_here` ignores its timeout on the owner."""
     with own_world(f"Drop site={HERE}function side={side}", tmp_path, "a") as world:
-        world.call("a", shop.nothing)
+        world.call("a", nothing)
         with pytest.raises(RoleFailed):
             world.call("a", shop.refer_to_oneself, deadline=1)
         overdue = world.outcomes["a"]
@@ -368,7 +364,7 @@ def test_a_lost_reply_of_remote_hangs_in_to_here(tmp_path: Path, side: str) -> N
 def test_shutdown_survives_a_reply_that_is_still_delayed(tmp_path: Path) -> None:
     """The caller has given up. The callee's late answer reaches nobody, and must not crash the callee."""
     plan = f"Delay site={HERE}function side=reply seconds=1.2"
-    with own_world(plan, tmp_path, {"a": shop.call_briefly, "b": shop.nothing}) as world:
+    with own_world(plan, tmp_path, {"a": partial(shop.calls, "rpc_sync", "b", 1, 0.2), "b": nothing}) as world:
         outcomes = world.wait()
         assert world.log("b") == ""
     assert {type(each).__name__ for each in outcomes.values()} == {"Returned"}

@@ -15,7 +15,7 @@ import pytest
 
 from faults.cli.check_command import plan_of_fired
 from faults.cli.main import main
-from faults.judge.facts import how_all_ended
+from faults.judge.facts import Facts, how_all_ended
 from faults.judge.proof import firings
 from faults.ledger import Event, Timeline
 from faults.ledger.ledger import SCHEMA, boot_id
@@ -209,7 +209,7 @@ def test_processes_of_this_machine_are_looked_for(
     assert main(["check", str(place), "--ended", status]) == (verdict != "unchecked")
     assert f"verdict: {verdict}" in capsys.readouterr().out
     run = read(place)
-    assert how_all_ended(run)["till"] == end
+    assert how_all_ended(Facts(run))["till"] == end
     assert run.ends["+command"].kind == {"0": "Returned", "137": "Killed", "1": "Exited"}[status]
 
 

@@ -1,6 +1,6 @@
 """The exit statuses of the commands, which docs/commands.md promises. CI relies on nothing else.
 
-tests/judge/test_rules.py has the status of each verdict, and tests/faults/test_runs.py runs that reach each of them.
+tests/judge/test_rules.py has the status of each verdict.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from typing import Any
 import pytest
 
 from faults.cli.main import main
-from faults.judge.rules import exit_status
-from faults.run.sweep import all_passed
 from reference import rpc_basics
 from reference.outcome import Outcome
 from reference.system.interrupts import SIGNALS
@@ -113,14 +111,6 @@ def test_words_after_the_script_belong_to_the_program(
 
 
 # sweep. test_sweep.py has wrong and needless errors.
-
-
-@pytest.mark.parametrize(
-    ("passed", "status"),
-    [([True, True], 0), ([True, None], 3), ([None], 3), ([True, False], 1), ([None, False, True], 1)],
-)
-def test_a_sweep_fails_by_one_defect_and_is_unknown_by_one_unknown_run(passed: list[bool | None], status: int) -> None:
-    assert exit_status(all_passed(passed)) == status
 
 
 def test_a_sweep_of_a_wrong_tutorial_gives_1(

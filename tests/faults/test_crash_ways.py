@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.judge.facts import how_all_ended
+from faults.judge.facts import Facts, how_all_ended
 from faults.plan import Fault, Plan, PlanError
 from faults.plan.crash_ways import signals_of_end
 from faults.run.runs import run
@@ -94,7 +94,7 @@ def test_a_role_of_a_script_ends_in_the_way_that_the_crash_names(
     plan = Plan.parse("Crash role=shop at=call:__main__:sell#2@till how=term")
     found, judgement = run_script([sys.executable, str(POLITE), how], plan, tmp_path / "run", deadline=60)
     assert judgement.verdict == verdict, str(judgement)
-    assert how_all_ended(found)["shop"] == end, str(judgement)
+    assert how_all_ended(Facts(found))["shop"] == end, str(judgement)
 
 
 def test_a_role_exits_at_a_moment_of_its_own_only() -> None:

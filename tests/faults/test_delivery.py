@@ -127,14 +127,6 @@ def test_a_lost_reply_is_executed_once(tmp_path: Path) -> None:
     assert events(tmp_path) == ["executing", "executed", "fired"]
 
 
-@pytest.mark.parametrize(("side", "executions"), [("request", []), ("reply", [1])])
-def test_raise_raises_on_either_side(side: str, executions: list[int]) -> None:
-    shop = Shop()
-    with pytest.raises(LookupError, match=r"^none left$"):
-        paid(f"Raise side={side} error=LookupError text='none left'", shop)
-    assert shop.paid == executions
-
-
 def test_raise_has_a_default_and_replaces_another_error() -> None:
     with pytest.raises(FaultError, match=r"^injected$"):
         paid("Raise side=reply", Shop(KeyError("x")))

@@ -8,7 +8,6 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -82,19 +81,6 @@ def stop(watched: Watched, pid: int) -> None:
     watched.order()
     assert watched.said() == "stopped"
     assert guardian.is_stopped(pid)
-
-
-def test_the_guardian_stops_a_process_for_its_seconds(tmp_path: Path) -> None:
-    with sleeper() as target, watching(target.pid, os.getpid(), tmp_path, 0.3) as watched:
-        stop(watched, target.pid)
-        effective, resumed = watched.events()
-        assert not guardian.is_stopped(target.pid)
-    assert effective["event"] == "effective"
-    assert effective["fault"] == 3
-    assert resumed["event"] == "resumed"
-    assert resumed["why"] == "time"
-    assert 0.3 <= resumed["seconds"] < 5
-    assert effective["time"] < resumed["time"] <= time.monotonic()
 
 
 def test_the_guardian_continues_the_process_when_the_firing_one_ends(tmp_path: Path) -> None:

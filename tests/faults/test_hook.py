@@ -26,7 +26,9 @@ from faults.plan.places import Moment
 from faults.run.runs import prepared, scope
 from reference.outcome import Returned
 from reference.world import launch
+from tests.support import roles_plugin
 from tests.support import roles_shop as shop
+from tests.support.roles_plain import nothing
 
 HERE = shop.HERE
 PLAN = Plan.parse(f"Duplicate site={HERE}function nth=2")
@@ -180,7 +182,7 @@ def test_a_torch_without_these_names_is_refused_and_left_alone(tmp_path: Path, m
 
 def run(folder: Path, play: Any, plan: str = str(PLAN)) -> ledger.Timeline:
     """Return the ledger of a world in which ``a`` executes the function, and ``b`` only answers calls."""
-    roles = {"a": play, "b": shop.nothing}
+    roles = {"a": play, "b": nothing}
     with scope(Plan.parse(plan), folder, list(roles)) as arguments, launch(roles, deadline=100, **arguments) as world:
         assert {type(each) for each in world.wait().values()} == {Returned}, world.log("a")
     return ledger.read(folder)
@@ -193,13 +195,13 @@ def left(timeline: ledger.Timeline) -> dict[str, dict[str, int]]:
 def test_an_unreleased_autograd_context_is_recorded_on_every_role(tmp_path: Path) -> None:
     """It is recorded here and on every role that it has reached."""
     leaked = {"num_autograd_contexts": 1}
-    assert left(run(tmp_path, shop.leak_a_context)) == {"a": leaked, "b": leaked}
+    assert left(run(tmp_path, partial(roles_plugin.keep_a_context, "b"))) == {"a": leaked, "b": leaked}
 
 
-@pytest.mark.parametrize("play", [shop.keep_a_reference, shop.keep_a_cycle])
+@pytest.mark.parametrize("play", [roles_plugin.keep_an_rref, roles_plugin.keep_an_rref_in_garbage])
 def test_a_reference_that_is_kept_is_deleted_by_torchs_own_shutdown(tmp_path: Path, play: Any) -> None:
     """Nothing is left, so `left` cannot show it: a graceful shutdown deletes RRefs that a program still holds."""
-    assert left(run(tmp_path, play)) == {"a": {}, "b": {}}
+    assert left(run(tmp_path, partial(play, "b"))) == {"a": {}, "b": {}}
 
 
 def test_a_shutdown_waits_for_a_call_that_executes_again(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The moments and sites of a run, from ledgers written by hand and from a real run."""
+"""The moments and sites of a run, from ledgers written by hand."""
 
 from __future__ import annotations
 

@@ -25,11 +25,12 @@ from reference.outcome import Returned
 from reference.world import World, launch
 from tests.support import roles_network as plays
 from tests.support.answers import Answer
-from tests.support.networks import events, faulty_world, require, told
+from tests.support.networks import ONCE, events, faulty_world, require, told
 from tests.support.processes import left_after
+from tests.support.roles_isolation import network as network_namespace
+from tests.support.roles_plain import listening_addresses, name
 from tests.support.suite_runs import ROOT
 
-ONCE = [("b", "planned", 0), ("b", "fired", 0), ("+network", "effective", 0), ("+network", "healed", 0)]
 MIB = 1 << 20
 
 pytestmark = pytest.mark.long
@@ -60,12 +61,12 @@ class TestHealthy:
             outside = str(Path("/proc/self/ns/net").readlink())
             for role, address in (("a", "10.77.0.1"), ("b", "10.77.0.2")):
                 threads = world.call(role, plays.networks_of_threads)
-                own = world.call(role, plays.own_network)
+                own = world.call(role, network_namespace)
                 assert set(threads) == {outside, own}
                 assert len(threads[outside]) == (2 if role == "a" else 1)
                 assert "TP_UV_loop" in threads[own]
                 assert world.call(role, plays.sockets_of_new_thread) == ["eth0", "lo"]
-                assert world.call(role, plays.listening) == {address}
+                assert set(world.call(role, listening_addresses)) == {address}
                 assert world.call(role, plays.interfaces_told) == ["eth0", "eth0"]
 
     @pytest.mark.parametrize("channels", [["basic"], ["cma", "basic"]])
@@ -129,7 +130,7 @@ class TestPartition:
         which gives up a connection that was reset long before."""
         (tmp_path / "plan.json").write_text(Plan.parse(plan).to_json())
         before, options = partial(plays.enter_network, tmp_path), {**Network.options, "rpc_timeout": 1}
-        roles = dict.fromkeys("ab", plays.name)
+        roles = dict.fromkeys("ab", name)
         with Network("ab", tmp_path), launch(roles, before=before, options=options, deadline=deadline) as world:
             assert [type(outcome).__name__ for outcome in world.wait().values()] == [end, end]
         assert told(tmp_path) == ONCE
@@ -288,8 +289,8 @@ class TestNothingElse:
             assert answered(ask(first, "b", "c"), "c", 5)
             assert answered(ask(second, "a", "b"), "b", 5)
             assert told(tmp_path / "1") == ONCE[:2]
-            assert first.call("a", plays.own_network) != second.call("a", plays.own_network)
-            assert first.call("a", plays.listening) == second.call("a", plays.listening)
+            assert first.call("a", network_namespace) != second.call("a", network_namespace)
+            assert first.call("a", listening_addresses) == second.call("a", listening_addresses)
         assert told(tmp_path / "1") == ONCE
         assert told(tmp_path / "2") == ONCE[:1]
 

@@ -17,9 +17,7 @@ from faults.plan import Fault, Plan
 from tests.support import roles_network as plays
 from tests.support.answers import Answer
 from tests.support.datagrams import arrivals
-from tests.support.networks import events, faulty_world, require, require_netem, told
-
-ONCE = [("b", "planned", 0), ("b", "fired", 0), ("+network", "effective", 0), ("+network", "healed", 0)]
+from tests.support.networks import ONCE, events, faulty_world, require, require_netem, told
 
 
 def slow(fields: str) -> Fault:

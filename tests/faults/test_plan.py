@@ -316,9 +316,3 @@ def test_wrong_texts_and_json_are_refused_in_one_line(text: str, line: str) -> N
     with pytest.raises(PlanError) as caught:
         (Plan.from_json if text[0] in "{[" else Plan.parse)(text)
     assert str(caught.value) == line
-
-
-@pytest.mark.parametrize("name", ["strategies", "inject.announcer"])
-def test_plain_data_needs_no_torch(name: str) -> None:
-    program = f"import faults.{name}, sys; print('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True).stdout == "False\n"

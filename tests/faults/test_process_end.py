@@ -35,7 +35,7 @@ def played(program: str, how: str, place: Path, plan: str = "seed=0") -> tuple[R
 
 def ended(found: Run, wanted: dict[str, str]) -> None:
     """Compare the beginnings of the texts that tell how roles ended."""
-    texts = how_all_ended(found)
+    texts = how_all_ended(Facts(found))
     assert {role: texts[role][: len(text)] for role, text in wanted.items()} == wanted, found.timeline
 
 

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from faults.inject.process.processes import prepare
 from faults.ledger import Event, Ledger, ledger
 from faults.plan import Plan, PlanError
 from faults.run.leftovers import is_running
+from faults.testing.active_plan import call_both
 from reference.outcome import Killed
 from reference.world import World, launch
 from tests.support import roles_processes as plays
@@ -83,6 +85,15 @@ def test_a_pause_stops_another_role_for_its_seconds(tmp_path: Path) -> None:
     assert resumed["fault"] == 0
     assert resumed["why"] == "time"
     assert 0.7 <= resumed["seconds"] < 5
+
+
+@pytest.mark.parametrize("fault", ["Crash role=b at=step:1@a", "Pause role=b at=step:1@a seconds=0.1"])
+def test_a_role_that_has_many_files_open_fires(tmp_path: Path, fault: str) -> None:
+    """Among 110 others a role has a thousand, and `select` takes no descriptor from 1,024 on."""
+    before = partial(call_both, plays.a_opens_many_files, plays.planned(tmp_path, fault))
+    with launch(["a", "b"], before=before, deadline=60) as started:
+        started.call("a", plays.step)
+    assert ("a", "effective") in story(tmp_path)
 
 
 def test_a_role_can_pause_itself(tmp_path: Path) -> None:

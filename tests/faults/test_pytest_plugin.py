@@ -78,7 +78,7 @@ def test_leaks_are_named_with_their_holders(run: Run) -> None:
 
 @pytest.mark.parametrize(("arguments", "errors"), [([], 1), (["--faults-leaks=off"], 0)])
 def test_leaks_count_for_the_tests_that_the_option_selects(run: Run, arguments: list[str], errors: int) -> None:
-    """Two tests leave something; only one has a fixture. The test above shows ``all``."""
+    """Two tests leave something; only one has a fixture."""
     result = run("asking", *arguments)
     result.assert_outcomes(passed=2, errors=errors)
     assert result.stdout.str().count(" ERROR at teardown of test_with_a_fixture ") == errors
@@ -107,16 +107,18 @@ def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: 
     assert "AttributeError" not in text
     # The end comes by the world's deadline, by a call's, or by pytest-timeout. In the last two, b waits for work.
     assert len(re.findall(r"-+ faults: stacks of [ab] -+", text)) == 5
-    for function in ("hang_in_this_function", "hang_in_this_thread"):
+    for function in ("wait_for_ever", "_second_thread"):
         assert len(re.findall(rf"^  File .* in {function}$", text, re.MULTILINE)) == 3
     late = "faults of a message have to be there when RPC starts: wanted a fresh world, got idle"
     assert part(result, "ERROR at setup of test_too_late") == [late]
-    kept = {each.name: {file.name for file in each.iterdir()} for each in (pytester.path / "kept").iterdir()}
+    folders = (pytester.path / "kept").iterdir()
+    kept = {each.name: {str(file.relative_to(each)) for file in each.rglob("*.*")} for each in folders}
     names = ("call_overdue", "not_fired", "overdue", "timeout", "too_late", "wrong")
     assert kept.keys() == {f"test_failing.py_test_{name}" for name in names}
     assert {"plan.json", "a.jsonl", "b.jsonl"} <= kept["test_failing.py_test_wrong"]
     for name, files in kept.items():
-        assert {"a.log", "b.log"} <= files
+        place = "" if name.endswith(("_test_wrong", "_test_overdue")) else "idle/"  # a fresh world's, or an idle one's
+        assert {f"{place}a.log", f"{place}b.log"} <= files
         assert re.search(rf"-+ faults: kept -+\nkept/{re.escape(name)}\n", text)
     pages = {each.parent.name: each.read_text() for each in (pytester.path / "pages").glob("*/report.html")}
     assert pages.keys() == {f"test_failing.py_test_{name}" for name in ("not_fired", "wrong", "too_late")}

@@ -43,9 +43,17 @@ def test_closing_answers_at_once_or_never(give: bool, elapsed: bool, monkeypatch
     assert time.monotonic() - begin < 5
     join_timers()
     assert seen == (["answer"] if give else [])
+    later.answer(0.01, lambda: seen.append("effect"), lambda: seen.append("late"))
+    assert seen == (["answer", "late"] if give else [])
+
+
+def test_who_has_closed_for_ever_gives_no_more() -> None:
+    """The agent has ended: an answer would end the process by SIGSEGV."""
+    later, seen = DelayedReplies(), []
+    later.close(give=False)
+    later.close(give=True)
     later.answer(0.01, lambda: seen.append("effect"), lambda: seen.append("answer"))
-    join_timers()
-    assert seen == (["answer"] if give else [])
+    assert seen == []
 
 
 def test_closing_waits_for_an_answer_that_is_being_given() -> None:

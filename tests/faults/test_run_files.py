@@ -162,12 +162,10 @@ def network_that_cannot_be_made(place: Path) -> None:
     ("start", "error"),
     [
         (partial(run_script, ["no-such-command"], Plan()), FileNotFoundError),
-        (partial(run_script, ["/dev/null"], Plan()), PermissionError),
-        (partial(run_script, [sys.executable, "\0"], Plan()), ValueError),
         (world_that_cannot_start, WorldError),
         (network_that_cannot_be_made, (NetworkError, WorldError)),
     ],
-    ids=["no-command", "no-program", "no-argument", "no-world", "no-network"],
+    ids=["no-command", "no-world", "no-network"],
 )
 def test_a_run_that_cannot_start_loses_nothing(
     start: Callable[[Path], object], error: type[Exception], tmp_path: Path
@@ -204,14 +202,17 @@ def test_a_file_beside_a_runs_own_is_never_removed(tmp_path: Path) -> None:
     assert files(tmp_path) == {**before, "data.jsonl": OWN.encode()}
 
 
-@pytest.mark.parametrize("name", ["ps.log", "worker1.stacks", "rendezvous", "network.json"])
+@pytest.mark.parametrize(
+    ("name", "writer"),
+    [("ps.log", "world"), ("worker1.stacks", "world"), ("rendezvous", "world"), ("network.json", "run")],
+)
 def test_a_users_file_with_the_name_of_a_worlds_file_is_never_removed(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, writer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """No file of a run is written beside it either."""
     (tmp_path / name).write_text(OWN)
     assert main(["run", "parameter_server", "--healthy", "--dir", str(tmp_path)]) == 2
-    assert re.fullmatch(rf"error: .* has {name}, which no \w+ has written: wanted .*\n", capsys.readouterr().err)
+    assert re.fullmatch(rf"error: .* has {name}, which no {writer} has written: wanted .*\n", capsys.readouterr().err)
     assert files(tmp_path) == {name: OWN.encode()}
 
 

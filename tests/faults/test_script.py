@@ -11,7 +11,7 @@ from torch.utils.data._utils import MP_STATUS_CHECK_INTERVAL
 
 from faults.cli.main import main
 from faults.cli.options import only_theirs
-from faults.judge.facts import how_all_ended
+from faults.judge.facts import Facts, how_all_ended
 from faults.ledger import Ledger
 from faults.ledger.record import COMMAND
 from faults.plan import Plan, PlanError
@@ -84,7 +84,7 @@ def test_a_role_that_outlives_a_killed_command_is_told(tmp_path: Path) -> None:
     )
     found, _ = run_script([sys.executable, "-c", text], Plan(), tmp_path, deadline=60, bound=5)
     assert found.ends[COMMAND].text == "was killed by SIGKILL"
-    assert how_all_ended(found)["till"] == "still ran when the command had ended"
+    assert how_all_ended(Facts(found))["till"] == "still ran when the command had ended"
 
 
 def test_a_program_without_a_fault_may_run_beyond_the_patience(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

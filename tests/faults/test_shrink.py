@@ -299,9 +299,6 @@ def test_a_plan_of_which_nothing_is_known_gives_3(tmp_path: Path, capsys: pytest
         (["--plan", LOST, "--json", ".", "--script", "my.py"], "error: cannot write .: it is a directory"),
         (["--plan", LOST, "--ignore", "x", "--script", "my.py"], "error: --ignore has no effect without"),
         (["--plan", "Reset role=till", "--script", "my.py"], "error: faults of a network need roles that are started"),
-        (["--script", "my.py"], "error: shrink what? wanted --plan PLAN"),
-        (["--plan", LOST, "my.py"], "error: shrink what? wanted a tutorial's name first"),
-        (["my.py"], "error: my.py is no tutorial: wanted `shrink ... --script my.py`"),
     ],
 )
 @pytest.mark.usefixtures("own_folder")

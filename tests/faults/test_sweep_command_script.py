@@ -63,7 +63,6 @@ def test_results_that_change_by_themselves_are_refused(capfd: pytest.CaptureFixt
     [
         (["sweep"], "false", "is not healthy: FAIL result: `false` ended with status 1"),
         (["run", "--plan", DROP], "false", "is not healthy: FAIL result: `false` ended with status 1"),
-        (["run", "--plan", DROP], "no-such-command x", "the check `no-such-command x` cannot be started: "),
         (["run", "--healthy"], "no-such-command x", "the check `no-such-command x` cannot be started: "),
     ],
 )
@@ -87,7 +86,6 @@ def test_a_check_that_fails_in_the_healthy_run_convicts_nobody(
         (["--same-file", ""], "'' is no name: wanted a file that each run"),
         (["--same-file", "x", "--jobs", "2"], "names a file that every run writes: wanted it without --jobs"),
         (["--json", "."], "cannot write .: it is a directory, wanted a file"),
-        (["--same-file", "new", "--same-file", "there"], "'there' is there already: wanted a file that each run"),
     ],
 )
 def test_bad_options_are_one_line(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

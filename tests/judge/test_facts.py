@@ -46,7 +46,7 @@ def test_a_script_s_role_ends_in_one_way(events: list[Event], known: dict[str, A
     found = Facts(run).last["b"].end
     assert found.kind == kind
     assert found.text == text
-    assert how_all_ended(run) == {"a": "returned", "b": text, COMMAND: "returned"}
+    assert how_all_ended(Facts(run)) == {"a": "returned", "b": text, COMMAND: "returned"}
 
 
 class TestLives:

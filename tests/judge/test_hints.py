@@ -26,9 +26,9 @@ def reason(plan: str, *events: Event) -> str:
     ("site", "told"),
     [
         ("shop:pay", "1 by b"),
-        ("agent:Agent.select_action", "none; did you mean __main__:Agent.select_action, called 2 times by a?"),
-        ("agent:select_action", "none; did you mean __main__:Agent.select_action, called 2 times by a?"),
-        ("__main__:Agent.selectaction", "none; did you mean __main__:Agent.select_action, called 2 times by a?"),
+        ("agent:Agent.select_action", "none; did you mean __main__:Agent.select_action, called twice by a?"),
+        ("agent:select_action", "none; did you mean __main__:Agent.select_action, called twice by a?"),
+        ("__main__:Agent.selectaction", "none; did you mean __main__:Agent.select_action, called twice by a?"),
         ("torch:to_her", "none; did you mean torch:to_here?"),
         ("torch.distributed.autograd:backward", "none; did you mean torch:backward?"),
         ("torch:add", "none; called were __main__:Agent.select_action, shop:pay"),

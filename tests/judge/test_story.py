@@ -78,6 +78,27 @@ def test_lives_are_told_in_their_order() -> None:
     )
 
 
+def test_an_order_that_waited_in_vain_has_not_fired() -> None:
+    """Its first call shows where it would have been."""
+    order = "Order site=shop:pay roles=a,c nth=1 seconds=1"
+    run = world(order, event("a", "invoke", 2.0, site="shop:pay", nth=1, to="b", faults=[0]))
+    facts = Facts(run)
+    assert not sentence(facts, judge(run)).startswith("Calls of pay")
+    assert [each.verdict for each in fault_stories(facts)] == ["not fired"]
+
+
+def test_a_roles_name_is_no_story() -> None:
+    run = world(DROP, event("fired1", "planned", 1.0, fault=0))
+    assert [each.verdict for each in fault_stories(Facts(run))] == ["not fired"]
+
+
+@pytest.mark.parametrize(("count", "more"), [(4, "and 1 more fault fired"), (5, "and 2 more faults fired")])
+def test_of_many_faults_three_are_told(count: int, more: str) -> None:
+    plan = "; ".join(f"Drop site=shop:pay role=a nth={nth} side=reply" for nth in range(1, count + 1))
+    run = world(plan, *(fired(number) for number in range(count)))
+    assert f", {more}. " in sentence(Facts(run), judge(run))
+
+
 def test_each_verdict_has_a_meaning() -> None:
     assert set(MEANS) == {*DEFECTS, *SUCCESSES, LOUD, UNKNOWN}
 

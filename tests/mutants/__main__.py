@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     unknown = [name for name in options.names if name not in known]
     if unknown:
         near = ", ".join(get_close_matches(unknown[0], known) or list(known)[:3])
-        parser.error(f"no mutant {', '.join(unknown)}; wanted names as in tests/mutants, such as {near}")
+        parser.error(f"no mutant {', '.join(unknown)}; wanted names as in tests/mutants/bugs, such as {near}")
     chosen = [known[name] for name in options.names] or list(MUTANTS)
     if options.changed:
         chosen = nearest(chosen)

@@ -4,10 +4,10 @@ A bug is a paragraph below its source file::
 
     === faults/judge/rules.py
 
-    late-failures-pass: a role that fails long after the fault has failed in time
-    -    return "" if late <= most else f"{late:.1f} s"
-    +    return "" if late >= 0 else f"{late:.1f} s"
-    tests/judge/test_rules.py::TestHung::test_a_late_failure
+    errors-are-anybodys: a failure names no role
+    -        return f"{role} raised {error}"
+    +        return f"raised {error}"
+    tests/judge/test_rules.py::test_a_failure_names_its_role
 
 It consists of a name, with ``(hangs)``, or with ``(waits)`` if it is slow alone, as `Mutant` says; the mistake that it
 models; whole lines as in a diff, of which those without ``+`` stand in the file once; and its killers. After ``@ FILE``

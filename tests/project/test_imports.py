@@ -181,6 +181,7 @@ _JUDGED = ("faults.hook", "faults.tracing.tracer", "faults.script.autostart", "f
     ("inside", "unwanted"),
     [
         *(pytest.param([each for each in ALL if room_of(each) == room], "torch", id=room) for room in _READS),
+        pytest.param(["faults.strategies", "faults.inject.announcer"], "torch", id="data"),
         # It sets a variable of the environment, which every program that is started then has.
         pytest.param(["reference.verify.verify"], "gymnasium", id="judges"),
         pytest.param(_JUDGED, "faults.judge", id="judged"),

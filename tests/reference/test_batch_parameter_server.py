@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -97,6 +98,47 @@ def test_reports_are_worked_on_under_the_lock_and_replies_made_outside_it() -> N
         working, replying = world.call("ps", lock_in_a_round, SMALL)
     assert working == [True] * (3 + 3)
     assert replying == [False]
+
+
+def saves_of_two_rounds(case: Case) -> list[tuple[int, int]]:
+    """Runs on ps: each step that was saved, and the number of updates by then. The thread that answers the first round
+    goes on when the second round's update has been made, and before that round is answered."""
+    server, saved, updates = BatchUpdateParameterServer(case), list[tuple[int, int]](), list[int]()
+    rref, updated, answered = RRef(server), threading.Event(), threading.Event()
+    update, swap_future = server.update, server.round.swap_future
+
+    def play_round() -> None:
+        for name in server.trainers:
+            server.update_and_fetch_model(rref, name, *report(case)).then(next_round)
+
+    def next_round(_: object) -> None:
+        if not second.is_alive() and len(updates) == 1:
+            second.start()
+            assert updated.wait(20)
+
+    def count_and_update() -> None:
+        update()
+        updates.append(1)
+
+    def wait_and_swap() -> torch.futures.Future[Any]:
+        if len(updates) == 2:
+            updated.set()
+            assert answered.wait(20)
+        return swap_future()
+
+    second = threading.Thread(target=play_round)
+    server.update, server.round.swap_future = count_and_update, wait_and_swap  # type: ignore[method-assign]
+    with patch("reference.batch_parameter_server.save", lambda step, **_: saved.append((step, len(updates)))):
+        play_round()
+        answered.set()
+        second.join(20)
+    server.round.close()
+    return saved
+
+
+def test_each_step_is_saved_before_the_next_update() -> None:
+    with launch(["ps"]) as world:
+        assert world.call("ps", saves_of_two_rounds, SMALL) == [(1, 1), (2, 2)]
 
 
 def bad_reports(case: Case, kind: str) -> list[str]:

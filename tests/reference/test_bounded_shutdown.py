@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 import signal
+import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -25,7 +26,8 @@ from reference.world.bounded_shutdown import READY, STAGES, ShutdownBarrier
 from tests.support import roles_bounded_shutdown as roles
 from tests.support import roles_rrefs
 from tests.support import roles_shutdown as plays
-from tests.support.idle import AT_ONCE, GONE, idle, kill, of, several
+from tests.support.answers import Answer
+from tests.support.idle import AT_ONCE, GONE, idle, kill, of
 from tests.support.roles_plain import kill_oneself
 
 pytestmark = pytest.mark.usefixtures("forkserver")
@@ -57,7 +59,7 @@ def held_store() -> Iterator[str]:
 
 def lost(outcomes: Mapping[str, Outcome], role: str) -> str:
     """The text with which a role's shutdown raised `PeerLost`."""
-    found = of(outcomes, role)
+    found: Answer = of(outcomes, role)
     assert found.error == "PeerLost", found
     assert "\n" not in found.text
     return found.text
@@ -110,7 +112,7 @@ class TestHealthy:
     def test_a_second_thread_is_refused_while_the_first_waits(self) -> None:
         with idle("ab") as world:
             ended = world.run({"a": partial(roles.end_twice_at_once, "b"), "b": roles.end_when_told})
-            first, second = several(ended, "a")
+            first, second = of(ended, "a")
             assert first.text == ""
             assert of(ended, "b").text == ""
             assert second.error == "WorldError"
@@ -120,7 +122,7 @@ class TestHealthy:
         with idle("ab") as world:
             assert world.call("a", roles.open_calls_while_watching, "b") == (1, 1)
             ended = world.run({"a": roles.end_and_open_gate_later, "b": partial(roles.send_and_get_answers, "a", 8)})
-            caller, answers = several(ended, "b")
+            caller, answers = of(ended, "b")
             assert of(ended, "a").text == ""
             assert caller.text == ""
             assert answers == list(range(8))
@@ -213,9 +215,19 @@ class TestMissing:
         """`a` has told `b` that it gives it up, and `b` has left before the same news is at `c`."""
         with idle() as world:
             first = partial(roles.end_and_tell_the_given_up_first, "b", 9 * LIMIT)
-            last = partial(roles.end_and_ask_late, "a", "b", 8 * LIMIT)
+            last = partial(roles.end_and_ask_late, "a", partial(roles.rpc_fails, "b"), 8 * LIMIT)
             ended = world.run({"a": first, "b": roles.end_after_news, "c": last})
         assert lost(ended, "c").startswith("a's shutdown timed out after 9 s: b has not called it (")
+
+    @pytest.mark.long
+    def test_a_role_that_comes_when_it_was_given_up_is_named_all_the_same(self) -> None:
+        """When `b` no longer waits, `c` gives up `a` and tells it so, and `a` comes. Only then `b` asks where all are:
+        nobody is missing, and the news why `c` has left is on its way to it."""
+        with idle() as world:
+            missing = partial(roles.come_after_news_and_tell_last, "b")
+            late = partial(roles.give_up_and_ask_late, "ac", partial(roles.has_called, "a"), 8 * LIMIT)
+            ended = world.run({"a": missing, "b": late, "c": partial(roles.end_and_tell_last, "b", LIMIT)})
+        assert lost(ended, "b").startswith("c's shutdown timed out after 1 s: a has not called it (")
 
     def test_a_role_that_was_told_of_another_one_passes_it_on_before_it_leaves(self) -> None:
         """`b` has told `c` that it gives up `a`. The same news comes to `a` only when `a` has seen `c` leave."""
@@ -339,7 +351,7 @@ class TestWork:
 
     def test_a_function_that_does_not_end_is_named_and_can_be_waited_for(self) -> None:
         with idle("ab") as world:
-            assert world.call("b", roles.call_builtin, "a", 3 * LIMIT).error == "RuntimeError"
+            assert world.call("b", roles.call_what_blocks, "a", time.sleep, 3 * LIMIT).error == "RuntimeError"
             assert world.call("b", roles.call_what_blocks, "a").error == "RuntimeError"
             ended = world.run(dict.fromkeys("ab", partial(roles.end, LIMIT)))
             blocked = of(ended, "a")

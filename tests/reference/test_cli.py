@@ -229,15 +229,15 @@ def test_a_disk_that_the_run_has_filled_hides_no_verdict(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("length", [250, 256])
+@pytest.mark.parametrize(("length", "ends"), [(250, 0), (256, 2)])
 def test_a_file_name_that_is_too_long_is_refused_before_the_run(
-    length: int, world: FakeWorld, tmp_path: Path, capsys: Capture
+    length: int, ends: int, world: FakeWorld, tmp_path: Path, capsys: Capture
 ) -> None:
-    """The file system takes 255 bytes, and the scratch file's name is longer: it is saved or refused."""
+    """The file system takes 255 bytes."""
     save = tmp_path / ("x" * length)
     status = main(["run", "parameter_server", "--steps", "2", "--save", str(save)])
     saved = [path.name for path in tmp_path.iterdir()]
-    assert (status, saved, len(world.launched)) in [(0, [save.name], 1), (2, [], 0)]
+    assert (status, saved, len(world.launched)) == ((2, [], 0) if ends else (0, [save.name], 1))
 
 
 # Help
@@ -376,13 +376,8 @@ def test_a_real_run_saves_what_the_twin_computes(tmp_path: Path, capsys: Capture
     ]
 
 
-def test_a_run_is_verified_with_every_step(capsys: Capture) -> None:
-    assert main(["run", "parameter_server", "--steps", "3", "--workers", "2", "--verify"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "equal: bits equal in 33 tensors"
-
-
 def test_a_wrong_run_is_explained_and_gives_1(world: FakeWorld, capsys: Capture) -> None:
-    """The run has twice the reference's first gradient. It is saved all the same."""
+    """The run has twice the reference's first gradient."""
     trace = train_locally(parameter_server.Case(steps=2))
     trace.tensors["0000/gradient/weight"] *= 2
     world.outcomes = {"ps": Returned(trace), "worker1": Returned()}
@@ -434,15 +429,9 @@ def test_a_used_folder_is_refused_unless_the_run_is_to_go_on(saved: Path, refuse
     assert refused([*SAVING, "--checkpoint", str(saved)]) == said
 
 
-@pytest.mark.parametrize(
-    ("option", "said"),
-    [("--seed 3", "seed is 0, wanted 3"), ("--workers 2", "roles is ['ps', 'worker1'], wanted ['ps', 'worker1', 'wo")],
-)
-def test_checkpoints_of_another_case_are_refused_with_the_field(
-    option: str, said: str, saved: Path, refused: Refused
-) -> None:
-    line = refused([*SAVING, *option.split(), "--resume", str(saved)])
-    assert line.startswith(f"{saved}: no checkpoint can be used: {saved}/00000004.json: {said}")
+def test_checkpoints_of_another_case_are_refused_with_the_field(saved: Path, refused: Refused) -> None:
+    line = refused([*SAVING, "--seed", "3", "--resume", str(saved)])
+    assert line.startswith(f"{saved}: no checkpoint can be used: {saved}/00000004.json: seed is 0, wanted 3")
 
 
 def test_a_run_says_from_which_step_it_goes_on(saved: Path, tmp_path: Path, capsys: Capture) -> None:
@@ -456,11 +445,6 @@ def test_a_checkpoint_that_was_left_out_is_told(world: FakeWorld, tmp_path: Path
     world.logs = {"ps": "".join(lines), "worker1": "step 2\n"}
     assert main([*SAVING, "--resume", str(tmp_path), "--optional-checkpoints"]) == 0
     assert capsys.readouterr().err == f"ps: {lines[0].rstrip()} (and 2 more)\n"
-
-
-def test_a_file_is_no_folder_for_checkpoints(tmp_path: Path, refused: Refused) -> None:
-    (tmp_path / "file").touch()
-    assert refused([*SAVING, "--resume", f"{tmp_path}/file/new"]) == f"{tmp_path}/file/new: Not a directory"
 
 
 def test_a_lost_role_is_told_in_two_lines_and_the_run_goes_on(

@@ -67,10 +67,9 @@ OPTIONAL = "0001/output/trainer1/1"  # of each batch server's case
 
 
 @pytest.mark.parametrize("name", ["batch_parameter_server-001", "batch_parameter_server-002"])
-@pytest.mark.parametrize("change", [0.0, 1.0], ids=["right", "wrong"])
-def test_optional_tensors_do_not_decide_a_verdict(suite: Suite, name: str, change: float, tmp_path: Path) -> None:
+def test_optional_tensors_do_not_decide_a_verdict(suite: Suite, name: str, tmp_path: Path) -> None:
     right = prepared(name).outputs | prepared(name).optional
-    assert judged(suite, name, {**right, OPTIONAL: right[OPTIONAL] + np.float32(change)}, tmp_path)[0] == "equal"
+    assert judged(suite, name, {**right, OPTIONAL: right[OPTIONAL] + np.float32(1)}, tmp_path)[0] == "equal"
 
 
 @pytest.mark.parametrize("name", ["batch_parameter_server-001", "batch_parameter_server-002"])

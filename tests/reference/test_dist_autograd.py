@@ -59,3 +59,18 @@ def test_a_context_that_fails_ends_the_run_at_once() -> None:
     outcome = launch_and_wait(Case(timeout=300), before=break_the_first_context, deadline=20)["worker0"]
     assert isinstance(outcome, Raised)
     assert outcome.type == "ZeroDivisionError"
+
+
+class NoStep(DistributedOptimizer):
+    def step(self, context_id: int) -> None:
+        raise ArithmeticError("no step today")
+
+
+def break_the_steps(role: str) -> None:
+    reference.dist_autograd.DistributedOptimizer = NoStep  # type: ignore[attr-defined]
+
+
+def test_a_context_whose_step_fails_keeps_no_other_waiting() -> None:
+    outcome = launch_and_wait(Case(timeout=300), before=break_the_steps, deadline=20)["worker0"]
+    assert isinstance(outcome, Raised)
+    assert outcome.type == "ArithmeticError"

@@ -349,6 +349,7 @@ def test_missing_names_are_one_line_per_reason() -> None:
     assert structure(without, wanted) == ["yours lacks gradient/* in every step, 6 tensors"]
     assert structure(wanted[1:], wanted) == ["yours lacks 0000/gradient/a"]
     assert structure([*wanted, "x"], wanted) == ["yours has, and the reference does not, x"]
+    assert structure([*wanted, "²/x"], wanted) == ["yours has, and the reference does not, ²/x"]  # no step
     start = ["initial/a", "initial/b"]
     assert structure(wanted, [*start, *wanted]) == ["yours lacks 2 tensors initial/*, the first is initial/a"]
     assert structure(wanted[2:], wanted) == [

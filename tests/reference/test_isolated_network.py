@@ -27,7 +27,6 @@ from reference.world import World, launch
 from tests.support import required
 from tests.support import roles_isolation as plays
 from tests.support.intruder import pid_from_within, ports_of, reaches
-from tests.support.networks import require as require_networks
 from tests.support.processes import children_of, left_after, stop
 from tests.support.roles_plain import name_of
 from tests.support.suite_runs import suites
@@ -248,15 +247,6 @@ def test_the_worlds_of_tutorials_are_isolated_in_tables_and_under_plans(
     table_command.timed(quick("rpc_basics"), 60)
     faults.run.runs.run(of_tutorial(quick("rpc_basics")), Plan(), tmp_path)
     assert isolated == [True] * 3
-
-
-@pytest.mark.long
-def test_a_network_that_a_plan_hurts_is_entered_from_an_isolated_world(tmp_path: Path) -> None:
-    require()
-    require_networks()
-    plan = Plan.parse("Slow role=caller kbit_per_second=100")
-    found, judgement = faults.run.runs.run(of_tutorial(quick("rpc_basics")), plan, tmp_path)
-    assert judgement.verdict == "equal", (found, judgement)
 
 
 @pytest.mark.long

@@ -43,8 +43,8 @@ def test_two_numbers_of_allowed_sizes_have_a_product_of_53_bits() -> None:
     assert Grid(SMALLEST - 1, least).misfit(53) == "has digits below 2**-511"
 
 
-@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan])
-@pytest.mark.parametrize("other", [0.0, 1.0, 2.0**300])
+@pytest.mark.parametrize("number", [math.inf, math.nan])
+@pytest.mark.parametrize("other", [0.0, 1.0])
 @pytest.mark.parametrize(
     "function",
     [torch.add, torch.mul, torch.dot, lambda a, b: (a * b).sum(), lambda a, b: a.view(1, 1) @ b.view(1, 1)],

@@ -43,7 +43,7 @@ def test_mlp_equals_its_twin(world: World, num_split: int, dtype: str, record: s
 
 
 def test_shards_are_torchvisions_resnet50() -> None:
-    """The same parameters give the same output, and both shards are initialised alike (S4.9)."""
+    """The same parameters give the same output."""
     case = Case(num_split=1, **SMALL)
     shards = [make_shard(case, half) for half in (1, 2)]
     whole = resnet50(num_classes=10)
@@ -53,8 +53,6 @@ def test_shards_are_torchvisions_resnet50() -> None:
             theirs.copy_(parameter)
     x = torch.randn(2, 3, 32, 32)
     assert torch.equal(forward(shards, x), whole(x))
-    last = [m for m in shards[1].modules() if isinstance(m, torch.nn.Conv2d)][-1]
-    assert last.weight.std().item() == pytest.approx((2 / last.out_channels) ** 0.5, rel=0.01)
 
 
 @pytest.mark.parametrize(

@@ -52,5 +52,4 @@ def test_a_long_run_that_misses_its_goal_does_not_hold() -> None:
     assert re.fullmatch(
         r"bits equal in 32 tensors; running reward at most [\d.]+ in 2 episodes, wanted 237.5", row.difference
     )
-    assert verify(replace(SMALL, steps=2)).verdict == "equal"
     assert [*long_cases(["reinforce", "rpc_basics"])] == [Case(observers=2, steps=200, record="ends")]

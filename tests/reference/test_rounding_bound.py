@@ -102,7 +102,7 @@ def test_one_element_off_by_a_hundredth_is_noticed(case: Sums, place: int, down:
 
 @examples(30, case=sums(torch.float16, torch.bfloat16, most=4), place=st.integers(0, 2**20))
 def test_short_floats_have_a_bound_too(case: Sums, place: int) -> None:
-    """They round by a hundredth themselves, so what is noticed is an element that is off by twice the largest."""
+    """They round by a hundredth themselves, so what is noticed is an element that is off by four times the largest."""
     largest = float(case.exact().abs().amax())
     if largest < 0.1:
         return

@@ -97,18 +97,17 @@ def calls_of(*names: str) -> dict[str, torch.futures.Future[Any]]:
     return {name: torch.futures.Future() for name in names}
 
 
-def test_a_failed_round_is_known_before_a_participant_hears_of_it() -> None:
+def test_a_failed_round_is_known_before_a_participant_hears_of_it(rounds: Rounds[str]) -> None:
     """Otherwise the failure of its own call could end the wait first, and be taken for the reason."""
     known, heard = [], threading.Event()
-    with closing(Rounds[str](NAMES, 2, timeout=60)) as rounds:
 
-        def hear(_: object) -> None:
-            known.append(rounds.failed.done())
-            heard.set()
+    def hear(_: object) -> None:
+        known.append(rounds.failed.done())
+        heard.set()
 
-        rounds.join("a")[0].add_done_callback(hear)
-        rounds.fail("planted")
-        assert heard.wait(60)
+    rounds.join("a")[0].add_done_callback(hear)
+    rounds.fail("planted")
+    assert heard.wait(60)
     assert known == [True]
 
 

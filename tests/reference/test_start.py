@@ -7,6 +7,8 @@ import resource
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,8 @@ import pytest
 from reference.world import WorldError, launch
 from reference.world.role import RoleConfig
 from reference.world.start import start
+from tests.support.processes import left_after
+from tests.support.roles_plain import kill_oneself
 
 ROOT = Path(__file__).parents[2]
 PATHS = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -90,10 +94,27 @@ def test_a_world_is_refused_if_its_first_role_could_not_open_enough_files(tmp_pa
     assert said.endswith("WorldError: 40 roles take 400 open files in one process, got 399 (ulimit -H -n)")
 
 
-def test_a_world_is_refused_if_its_launcher_can_start_no_thread() -> None:
+@contextmanager
+def without_threads() -> Iterator[None]:
+    """Within it no thread can be started, and a world says so."""
     before = threading.stack_size(1 << 45)  # more than there is
     try:
         with pytest.raises(WorldError, match=r"^the roles cannot be watched: can't start new thread$"):
-            launch(["a"])
+            yield
     finally:
         threading.stack_size(before)
+
+
+def test_a_world_is_refused_if_its_launcher_can_start_no_thread() -> None:
+    with without_threads():
+        launch(["a"])
+
+
+def test_nothing_is_left_of_a_life_that_its_launcher_cannot_watch() -> None:
+    with launch(dict.fromkeys("ab", kill_oneself), restarts=1) as world:
+        first = set(world.pids.values())
+        with without_threads():
+            world.wait()
+        second = set(world.pids.values())
+        assert not first & second
+        assert left_after(second, 0) == set()

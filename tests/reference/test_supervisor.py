@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from reference.outcome import Outcome, Overdue, PeerLost, Raised, Returned
+from reference.outcome import Outcome, Overdue, PeerLost, Raised, Returned, RoleFailed
 from reference.world import World, launch
 from reference.world.link import Phase
 from reference.world.supervisor import Grace, Supervisor
@@ -49,6 +49,14 @@ def test_a_role_that_is_stuck_in_torchs_start_is_ended_and_says_where(tmp_path: 
         assert str(outcome) == "was stuck in the start of RPC, and was ended after 1 s"
         assert "in start_agent" in stacks(outcome)
     assert "in hold_the_gil" in stacks(outcomes["a"])
+
+
+def test_a_role_that_is_stuck_reads_no_call(tmp_path: Path) -> None:
+    """It holds up its caller in the middle of sending, and not who watches it."""
+    before = partial(roles_grace.a_is_stuck, tmp_path)
+    stuck = pytest.raises(RoleFailed, match=r"^a was stuck in the start of RPC, and was ended after 1 s$")
+    with launch(["a", "b"], before=before, grace=1, deadline=DEADLINE) as world, stuck:
+        world.call("a", len, bytes(1 << 24))
 
 
 def test_a_role_that_is_stuck_does_not_hear_of_a_loss(tmp_path: Path) -> None:
@@ -152,7 +160,7 @@ class Role:
     news: str = "b is gone"
     sent: list[object] = field(default_factory=list)
 
-    def send(self, *message: object) -> None:
+    def send(self, *message: object, wait: bool) -> None:
         self.sent += message
 
 

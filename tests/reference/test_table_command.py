@@ -50,10 +50,12 @@ def test_a_picture_has_its_lines_and_words(tmp_path: Path) -> None:
     assert "<!-- batched -->" not in one.read_text()
 
 
-def test_another_format_is_refused(tmp_path: Path) -> None:
+def test_the_name_that_is_given_decides_the_format(tmp_path: Path) -> None:
+    """It may link to a file with another name."""
     assert not drawable("figure.txt")
-    with pytest.raises(ValueError, match=r"wanted a name that ends with \.png or \.svg or \.pdf$"):
-        draw(tmp_path / "figure.txt", LINES, x="", y="")
+    (tmp_path / "figure.svg").symlink_to("figure.txt")
+    draw(tmp_path / "figure.svg", LINES, x="", y="")
+    assert (tmp_path / "figure.txt").read_text().startswith("<?xml")
 
 
 @pytest.mark.long

@@ -67,10 +67,7 @@ def test_each_dtype_is_read_as_safetensors_writes_it(tmp_path: Path) -> None:
 MALFORMED = {
     "no room for a header": (b"1234567", "wanted a safetensors file"),
     "a short header": (file_of(b"{}", length=3), "a header of 3 bytes, wanted at most 2$"),
-    "an endless header": (file_of(b"{}", length=2**64 - 1), f"a header of {2**64 - 1} bytes, wanted at most 2$"),
     "no JSON": (file_of(b"{"), "its header must be a JSON object, got b'{' "),
-    "deep JSON": (file_of(b"[" * 100000), "its header must be a JSON object"),
-    "a name twice": (file_of(b'{"a": 1, "a": 2}'), "given twice"),
     "metadata": (file_of(b'{"__metadata__": {"a": 1}}'), "its __metadata__ must be texts by name"),
     "more bytes": (file_of({"a": entry()}, bytes(11)), r"^x: 3 bytes after its tensors, wanted none$"),
 }

@@ -58,20 +58,35 @@ def test_only_the_silent_are_named() -> None:
 
 
 def test_a_meeting_whose_work_fails_ends_for_all_who_met_or_meet_later(calls: WorkerCalls) -> None:
-    met, last = calls.meet("worker1")
+    met, last = calls.meet("worker1", 1)
     calls.fail("OSError: the disk is full")
     with pytest.raises(ParticipantFailed, match=r"^OSError: the disk is full$"):
         calls.wait_for_all()
     with pytest.raises(ParticipantFailed, match="OSError: the disk is full"):
         met.wait()
     with pytest.raises(ParticipantFailed, match=r"^OSError: the disk is full$"):
-        calls.meet("worker2")
+        calls.meet("worker2", 1)
     assert not last
+
+
+def test_who_comes_twice_to_a_meeting_counts_once(calls: WorkerCalls) -> None:
+    """A call that is executed again, before the others have come, and after all have left."""
+    first, _ = calls.meet("worker1", 1)
+    again, last = calls.meet("worker1", 1)
+    assert again is first
+    assert not last
+    assert calls.meet("worker2", 1)[1]
+    calls.part(1)
+    assert first.done()
+    late, last = calls.meet("worker2", 1)
+    assert late.done()
+    assert not last
+    assert not calls.meet("worker1", 2)[1]
 
 
 def test_a_meeting_after_the_last_push_hears_of_a_failure(calls: WorkerCalls) -> None:
     calls.close()
-    met, _ = calls.meet("worker1")
+    met, _ = calls.meet("worker1", 1)
     calls.fail("OSError: the disk is full")
     assert met.done()
     with pytest.raises(ParticipantFailed, match="OSError: the disk is full"):

@@ -23,6 +23,7 @@ from reference.trace.checkpoint import Checkpoints
 from reference.verify import quick
 from reference.world import World, WorldError, launch
 from tests.matrix.places import PLACES
+from tests.support import roles_grace
 from tests.support import roles_recovery as plays
 from tests.support.roles_plain import kill_oneself, unlucky, wait_for_ever
 from tests.tiers.share import one_of
@@ -177,7 +178,7 @@ def test_a_deadline_is_that_of_all_lives(tmp_path: Path) -> None:
 
 
 def test_a_role_that_hangs_is_overdue_at_the_deadline_and_not_started_again(tmp_path: Path) -> None:
-    outcomes, life, lost = ended(plays.stops, tmp_path, deadline=2)
+    outcomes, life, lost = ended(roles_grace.stop, tmp_path, deadline=2)
     assert (type(outcomes["b"]), life, lost) == (Overdue, 1, [])
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from reference.outcome import Killed, Returned, RoleFailed
 from tests.support import roles_plugin as plays
+from tests.support.roles_plain import wait_for_ever
 
 pytestmark = pytest.mark.world("a", "b")
 FAULT = "Raise site=tests.support.roles_plugin:double role=a nth={} side=request error=ValueError text='no sale'"
@@ -29,17 +30,17 @@ def test_too_late(plan, world):
 
 
 def test_overdue(fresh_world):
-    world = fresh_world({"a": plays.hang_in_this_function, "b": plays.process_id}, deadline=1)
+    world = fresh_world({"a": wait_for_ever, "b": plays.process_id}, deadline=1)
     assert isinstance(world.wait()["b"], Returned)
 
 
 def test_call_overdue(world):
-    world.call("a", plays.hang_in_this_function, deadline=0.5)
+    world.call("a", wait_for_ever, deadline=0.5)
 
 
 @pytest.mark.timeout(1)
 def test_timeout(world):
-    world.call("a", plays.hang_in_this_function)
+    world.call("a", wait_for_ever)
 
 
 def test_replaced(world):

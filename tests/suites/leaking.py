@@ -13,6 +13,7 @@ import faults.testing.rref_leaks
 from reference.outcome import Returned, RoleFailed
 from reference.world import World, launch
 from tests.support import roles_plugin as plays
+from tests.support.roles_plain import wait_for_ever
 
 faults.testing.leak_account.GRACE = faults.testing.rref_leaks.GRACE = 0.2
 pytestmark = pytest.mark.world("a", "b")
@@ -136,4 +137,4 @@ def test_nothing_in_a_fresh_world(fresh_world):
         world = fresh_world(["a", "b"])
         assert world.call("a", plays.ask, "b") == 42
         then(world)
-    fresh_world({"a": plays.hang_in_this_thread})  # it does not answer
+    fresh_world({"a": wait_for_ever})  # it does not answer

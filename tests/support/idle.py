@@ -12,7 +12,6 @@ from typing import Any
 from reference.outcome import Outcome, Overdue, Returned
 from reference.world import World, launch
 from tests.support import roles_plain
-from tests.support.answers import Answer
 from tests.support.processes import left_after
 from tests.support.roles_rrefs import counts
 
@@ -41,19 +40,10 @@ def kill(world: World, role: str) -> None:
     assert left_after({world.pids[role]}, 10) == set()
 
 
-def of(outcomes: Mapping[str, Outcome], role: str) -> Answer:
+def of(outcomes: Mapping[str, Outcome], role: str) -> Any:
     """Return what a role returned for one piece of work."""
     outcome = outcomes[role]
     assert isinstance(outcome, Returned), outcome
-    assert isinstance(outcome.value, Answer)
-    return outcome.value
-
-
-def several(outcomes: Mapping[str, Outcome], role: str) -> tuple[Any, ...]:
-    """Return the values that a role returned for one piece of work."""
-    outcome = outcomes[role]
-    assert isinstance(outcome, Returned), outcome
-    assert isinstance(outcome.value, tuple)
     return outcome.value
 
 

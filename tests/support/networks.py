@@ -15,7 +15,10 @@ from faults.inject.network.network import Network
 from faults.ledger import Event, ledger
 from faults.plan import Plan
 from reference.world import World, launch
-from tests.support import required, roles_network
+from tests.support import required, roles_network, roles_plain
+
+# What a fault of role b that fired once and ended has left in the ledgers.
+ONCE = [("b", "planned", 0), ("b", "fired", 0), ("+network", "effective", 0), ("+network", "healed", 0)]
 
 
 def require() -> None:
@@ -38,7 +41,7 @@ def faulty_world(folder: Path, plan: str, roles: str = "abc", **options: Any) ->
     names, before = list(roles), partial(roles_network.enter_network, folder)
     with Network(names, folder) as made, launch(names, before=before, options={**made.options, **options}) as world:
         for role in roles:
-            world.call(role, roles_network.name)  # RPC is up
+            world.call(role, roles_plain.name)  # RPC is up
         yield world
 
 

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, wraps
 from types import SimpleNamespace
@@ -132,23 +132,55 @@ def end_and_tell_the_given_up_first(given_up: str, timeout: float) -> Answer:
         return end(timeout)
 
 
-def end_and_ask_late(peer: str, gone: str, timeout: float) -> Answer:
-    """Shut down, ask where all are only when ``gone`` has left, and let ``peer`` go on while this role waits for
+def end_and_tell_last(name: str, timeout: float = 30) -> Answer:
+    """Shut down, and tell ``name`` last why it fails, at `go_on`."""
+    original = bounded_shutdown.call_all
+
+    def call_all(names: Sequence[str], *rest: Any) -> dict[str, Any]:
+        if bounded_shutdown.fail in rest and name in names:
+            original([each for each in names if each != name], *rest)
+            wait_busily()
+            names = [name]
+        return original(names, *rest)
+
+    with patch.object(bounded_shutdown, "call_all", call_all):
+        return end(timeout)
+
+
+def come_after_news_and_tell_last(name: str) -> Answer:
+    """Work until the others have given this role up, and do `end_and_tell_last` then."""
+    assert here().known.wait(20)
+    return end_and_tell_last(name)
+
+
+def has_called(peer: str) -> bool:
+    return bool(rpc.rpc_sync(peer, bounded_shutdown.state)[0])
+
+
+def end_and_ask_late(peers: str, ready: Callable[[], bool], timeout: float) -> Answer:
+    """Shut down, ask where all are only when ``ready`` is true, and let ``peers`` go on while this role waits for
     news."""
     original, known = bounded_shutdown.call_all, here().known
     wait = known.wait
 
     def call_all(names: Sequence[str], *rest: Any) -> dict[str, Any]:
         if bounded_shutdown.state in rest:
-            await_true(lambda: rpc_fails(gone), otherwise=f"{gone} has not left")
+            await_true(ready, otherwise="it is asked too late")
         return original(names, *rest)
 
     def let_go_on(seconds: float) -> bool:
-        answer(lambda: rpc.rpc_sync(peer, go_on))  # it may have left by the second time
+        for peer in peers:
+            answer(partial(rpc.rpc_sync, peer, go_on))  # it may have left by the second time
         return wait(seconds)
 
     with patch.object(bounded_shutdown, "call_all", call_all), patch.object(known, "wait", let_go_on):
         return end(timeout)
+
+
+def give_up_and_ask_late(peers: str, ready: Callable[[], bool], timeout: float) -> Answer:
+    """Do `end_and_ask_late`, and wait for the others only a moment."""
+    with patch.object(TimeLimit, "left_to_wait", lambda limit: 0.2):
+        return end_and_ask_late(peers, ready, timeout)
 
 
 def knows_of_a_loss() -> bool:
@@ -255,9 +287,9 @@ def call_forever(peer: str) -> None:
     rpc.rpc_async(peer, plays.never, timeout=0)
 
 
-def call_what_blocks(peer: str) -> Answer:
+def call_what_blocks(peer: str, function: Callable[..., Any] = wait_busily, *args: Any) -> Answer:
     """Give up a call that its callee goes on executing."""
-    return answer(lambda: rpc.rpc_sync(peer, wait_busily, timeout=0.2))
+    return answer(lambda: rpc.rpc_sync(peer, function, args, timeout=0.2))
 
 
 def send_and_get_answers(peer: str, count: int) -> tuple[Answer, list[Any]]:
@@ -292,11 +324,6 @@ def open_calls_while_watching(peer: str) -> tuple[int, int]:
     finally:
         rpc.rpc_sync(peer, plays.open_gate)
         call.wait()
-
-
-def call_builtin(peer: str, seconds: float) -> Answer:
-    """Give up a call of ``time.sleep`` that its callee goes on executing."""
-    return answer(lambda: rpc.rpc_sync(peer, time.sleep, args=(seconds,), timeout=0.2))
 
 
 def play(peer: str = "", timeout: float = 20) -> Answer:

@@ -23,10 +23,6 @@ def value() -> torch.Tensor:
     return torch.tensor(VALUE, dtype=torch.float64, requires_grad=True)
 
 
-def refuse() -> None:
-    raise ValueError("no sale")
-
-
 class SoldOutError(Exception):
     """An error that is no `RuntimeError`."""
 
@@ -55,7 +51,7 @@ def fetches(to: str, count: int, timeout: float = 10.0, short: Collection[int] =
 def fetch_in_other_ways(to: str) -> list[Any]:
     """Fetch a value of this role, one of a builtin with its timeout in two ways, and one that is an error."""
     own: Any = rpc.RRef(7)
-    failed = answer(rpc.remote(to, refuse).to_here)
+    failed = answer(rpc.remote(to, refuse_by, (ValueError, "no sale")).to_here)
     ready: Any = rpc.remote(to, torch.add, args=(torch.ones(2), 1))
     return [own.to_here(), ready.to_here(timeout=5).tolist(), ready.to_here(5.0).tolist(), failed.error]
 
@@ -64,7 +60,7 @@ def fetch_while_refused(to: str, timeout: float) -> Answer:
     """Fetch a value with this timeout while an error that the callee has answered is handled."""
     rref = rpc.remote(to, value)
     try:
-        rpc.rpc_sync(to, refuse)
+        rpc.rpc_sync(to, refuse_by, (ValueError, "no sale"))
     except ValueError:
         return answer(lambda: rref.to_here(timeout))
     raise AssertionError

@@ -106,33 +106,6 @@ def take_nested() -> list[Answer]:
     return [answer(each.wait) for each in _kept]
 
 
-# Chains.
-
-
-def chain(length: int) -> int:
-    """Chain so many `then`, each adding 1, on a future that is then completed."""
-    first: Future[int] = Future()
-    last: Any = first
-    for _ in range(length):
-        last = last.then(lambda done: done.value() + 1)
-    first.set_result(0)
-    value: int = last.wait()
-    return value
-
-
-def long_chain(length: int, at_once: int) -> int:
-    """Add 1 so often by `chain`, ``at_once`` each time, in a thread whose stack has the usual 8 MiB, whatever this
-    machine's limits are."""
-    before, found = threading.stack_size(8 << 20), list[int]()
-    try:
-        thread = threading.Thread(target=lambda: found.extend(chain(at_once) for _ in range(length // at_once)))
-        thread.start()
-    finally:
-        threading.stack_size(before)
-    thread.join()
-    return sum(found)
-
-
 # Fan-in of calls.
 
 
@@ -230,10 +203,6 @@ def never(keep: bool) -> Future[Any]:
 
 def call(function: Any, to: str, *args: Any, timeout: float = LONG) -> Answer:
     return answer(lambda: _asked(to, function, *args, timeout=timeout).wait())
-
-
-def call_briefly(to: str) -> Answer:
-    return call(add, to, 1, 2, timeout=0.5)
 
 
 def fetch(function: Any, to: str, *args: Any) -> Answer:

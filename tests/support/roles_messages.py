@@ -16,7 +16,7 @@ from typing import Any
 import torch
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
-from torch._C._distributed_rpc import _get_current_rpc_agent, get_rpc_timeout
+from torch._C._distributed_rpc import get_rpc_timeout
 
 Seen = dict[str, Any]
 
@@ -156,10 +156,6 @@ def call_within(seconds: float) -> tuple[float, Any]:
 
 def call_oneself() -> tuple[float, Any]:
     return timed(lambda: rpc.rpc_sync(rpc.get_worker_info().name, count))
-
-
-def agent() -> str:
-    return type(_get_current_rpc_agent()).__name__
 
 
 def threads_of_transports() -> set[str]:

@@ -18,7 +18,7 @@ from faults.inject.network import network
 from faults.ledger import Ledger
 from faults.plan import Plan
 from tests.support.answers import Answer, answer
-from tests.support.roles_plain import await_true
+from tests.support.roles_plain import await_true, name
 
 _announcers: list[Announcer] = []
 _undo: list[Callable[[], object]] = []
@@ -42,10 +42,6 @@ def announce(step: int) -> float:
 
 def undo() -> None:
     _undo[0]()
-
-
-def name() -> str:
-    return str(rpc.get_worker_info().name)
 
 
 def call(peer: str, timeout: float, size: int = 0) -> Answer:
@@ -137,10 +133,6 @@ def sockets_of_new_thread() -> list[str]:
         return pool.submit(look).result()
 
 
-def own_network() -> str:
-    return str(Path("/proc/self/ns/net").readlink())
-
-
 def interfaces_told() -> list[str | None]:
     return [os.environ.get(name) for name in ("TP_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")]
 
@@ -150,10 +142,3 @@ def bytes_sent() -> int:
     rows = Path("/proc/thread-self/net/dev").read_text().splitlines()
     row = next(each for each in rows if each.strip().startswith("eth0:"))
     return int(row.split()[9])
-
-
-def listening() -> set[str]:
-    """Return the addresses of this network's listening sockets."""
-    rows = Path("/proc/thread-self/net/tcp").read_text().splitlines()[1:]
-    raw = [bytes.fromhex(row.split()[1].split(":")[0]) for row in rows if row.split()[3] == "0A"]
-    return {socket.inet_ntoa(each[::-1]) for each in raw}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import multiprocessing.connection
 import os
 import signal
 import socket
@@ -219,6 +220,44 @@ def hold_the_gil() -> None:
 def never_finish() -> None:
     """Return at once, and leave a thread that Python waits for at its end."""
     threading.Thread(target=_second_thread, daemon=False).start()
+
+
+_handled = threading.Event()
+
+
+def b_notes_what_it_handles(role: str) -> None:
+    """Note when ``b`` has handled its launcher's next message: then its listener waits for another one."""
+    original = multiprocessing.connection.wait
+
+    def wait(sources: Any, timeout: float | None = None) -> Any:
+        _handled.set()
+        return original(sources, timeout)
+
+    if role == "b":
+        multiprocessing.connection.wait = wait  # type: ignore[assignment]
+
+
+def return_and_end_later(place: Path) -> int:
+    """Return. The process ends only when it has handled a message that comes after it has reported its end."""
+
+    def stay() -> None:
+        await_true(lambda: not threading.main_thread().is_alive())
+        _handled.clear()
+        (place / "reported").touch()
+        _handled.wait(20)
+
+    threading.Thread(target=stay).start()
+    return 7
+
+
+def return_and_be_killed_later(place: Path) -> None:
+    """Return. The process is killed when the other one has reported its end."""
+
+    def stay() -> None:
+        await_true((place / "reported").exists)
+        kill_oneself()
+
+    threading.Thread(target=stay).start()
 
 
 def speak() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from typing import Any
 
 import torch
@@ -79,12 +78,3 @@ def kept() -> int:
 
 
 process_id = os.getpid
-
-
-def hang_in_this_thread() -> None:
-    threading.Event().wait()
-
-
-def hang_in_this_function() -> None:
-    threading.Thread(target=hang_in_this_thread, daemon=True).start()
-    threading.Event().wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from functools import partial
@@ -20,6 +21,12 @@ def planned(folder: Path, text: str) -> Callable[[str], None]:
     folder.mkdir(exist_ok=True)
     (folder / "plan.json").write_text(Plan.parse(text).to_json())
     return partial(hook.install, folder)
+
+
+def a_opens_many_files(role: str) -> None:
+    """Let ``a`` open so many files that it has no descriptor below 1,100 left."""
+    while role == "a" and os.open(os.devnull, os.O_RDONLY) < 1100:
+        pass
 
 
 def step(number: int = 1) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import subprocess
 import threading
 from collections.abc import Callable, Mapping
@@ -79,10 +78,6 @@ def waits(folder: Path) -> None:
     (folder / "waited").touch()
     threading.Event().wait(2)
     kill_oneself()
-
-
-def stops() -> None:
-    os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def leaves_processes(folder: Path, lives: int) -> list[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import gc
 import io
 import pickle
 import threading
@@ -40,11 +39,10 @@ def contexts() -> int:
 
 
 class Node:
-    """An object of an owner, which may hold an RRef to another's."""
+    """An object of an owner."""
 
     def __init__(self, value: int) -> None:
         self.value = value
-        self.other: Any = None
 
     def get(self) -> int:
         return self.value
@@ -207,27 +205,6 @@ def created(key: str) -> Answer:
 
 def use_by_owner(key: str, owner: str) -> Answer:
     return answer(lambda: rpc.rpc_sync(owner, value_of, (_held[key],), timeout=10))
-
-
-def tie(node: Any, other: Any) -> None:
-    """Make the object hold another one from now on, or none. Executed on the owner of ``node``."""
-    node.local_value().other = other
-
-
-def create_cycle(first: str, second: str) -> None:
-    """Make two objects of two owners that hold each other, and drop this role's RRefs to them."""
-    one, two = rpc.remote(first, make, (1,)), rpc.remote(second, make, (2,))
-    rpc.rpc_sync(first, tie, (one, two))
-    rpc.rpc_sync(second, tie, (two, one))
-
-
-def create_chain(first: str, second: str) -> None:
-    """Make the healthy counterpart: the first holds the second, and no object holds the first."""
-    one, two = rpc.remote(first, make, (1,)), rpc.remote(second, make, (2,))
-    rpc.rpc_sync(first, tie, (one, two))
-
-
-collect = gc.collect
 
 
 def use_after_shutdown(owner: str) -> dict[str, Answer]:

@@ -132,10 +132,6 @@ def deactivate() -> None:
     hook.deactivate()
 
 
-def nothing() -> None:
-    pass
-
-
 def process_id() -> int:
     return os.getpid()
 
@@ -368,31 +364,8 @@ def with_own_pickler(to: str) -> list[Answer]:
     return [first, second, one(), one()]
 
 
-def call_briefly() -> None:
-    answer(lambda: call("rpc_sync", "b", 1, 0.2))
-
-
 def refer_to_oneself() -> None:
     rpc.remote(rpc.get_worker_info().name, function, args=(1,), timeout=0.2).to_here(0.2)
-
-
-def leak_a_context() -> None:
-    context = dist_autograd.context()
-    context.__enter__()
-    kept.append(context)
-    rpc.rpc_sync("b", function, args=(torch.ones(2, requires_grad=True),))
-
-
-def keep_a_reference() -> None:
-    kept.append(rpc.remote("b", Till))
-    assert kept[0].rpc_sync().method(1) == 2
-
-
-def keep_a_cycle() -> None:
-    till = rpc.remote("b", Till)
-    assert till.rpc_sync().method(1) == 2
-    cycle: list[Any] = [till]
-    cycle.append(cycle)
 
 
 def steps_and_calls() -> None:

@@ -10,7 +10,6 @@ from reference import load
 from reference.explain.explain import explain
 from reference.outcome import Outcome
 from reference.rounding import bound
-from reference.rounding.reordering import twins_for
 from reference.trace import Case, Comparison, Trace, compare
 from reference.verify.verify import trace_of
 from reference.world import World, launch
@@ -61,9 +60,3 @@ def against_twin(trace: Trace) -> Comparison:
 def rounding_bound(run: Trace, twins: Iterable[Trace], exact: Trace) -> bound.NaturalBound:
     """Compare a run with ``exact``, its float64 twin, by the errors of ``twins``."""
     return bound.bound_of(run, bound.twin_errors(twins, exact))
-
-
-def bound_of(run: Trace, case: Case | None = None) -> bound.NaturalBound:
-    """Measure how far the run is off, by the twins of ``case`` if that is not its own case."""
-    other = case or run.case
-    return rounding_bound(run, *twins_for(twin(other, run), run, load(other.tutorial()).train_locally))

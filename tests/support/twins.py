@@ -9,6 +9,7 @@ import torch
 
 from reference import load, parameter_server
 from reference.trace import Case, Trace
+from reference.training.worker_order import by_turns
 
 
 def unproven(case: Case, replay: Trace | None = None) -> Trace:
@@ -19,5 +20,4 @@ def unproven(case: Case, replay: Trace | None = None) -> Trace:
 
 def turns(case: parameter_server.Case) -> Trace:
     """Make a replay for the twin in which workers take turns."""
-    order = [(kind, worker) for _ in range(case.steps) for worker in range(case.workers) for kind in (0, 1)]
-    return Trace(case, {"order/events": torch.tensor(order)})
+    return Trace(case, {"order/events": torch.tensor(by_turns(case.workers, case.steps))})

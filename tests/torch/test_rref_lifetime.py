@@ -64,12 +64,6 @@ def test_gradients_reach_a_parameter_through_its_owners_method(world: World) -> 
     assert world.call("a", plays.trained, "b") == {"proxy": [6.0, 6.0], "fetched": []}
 
 
-@pytest.mark.xfail(reason="pytorch 86525: an nn.Parameter is detached on its way", strict=True, raises=AssertionError)
-def test_gradients_reach_a_parameter_that_was_fetched(world: World) -> None:
-    """Kept beside the one above, because only an expected failure takes the plugin's way for one in this process."""
-    assert world.call("a", plays.trained, "b")["fetched"] == [6.0, 6.0]
-
-
 def test_after_the_shutdown_rrefs_cannot_be_used() -> None:
     """Erratum S1.16: an owner cannot even reach its own object any more. A new RRef is made all the same."""
     with idle("ab") as world:

@@ -12,7 +12,7 @@ from reference.outcome import Returned
 from reference.world import launch
 from tests.support import roles_rrefs
 from tests.support import roles_shutdown as plays
-from tests.support.idle import AT_ONCE, GONE, idle, keeps, of, several
+from tests.support.idle import AT_ONCE, GONE, idle, keeps, of
 from tests.support.roles_plain import nothing
 
 # Fewer than the RPC threads of a role: the followers' calls to the leader in a shutdown need one, too.
@@ -30,7 +30,7 @@ def test_a_graceful_shutdown_executes_calls_that_nobody_waits_for_and_nested_one
                 "c": plays.shutdown,
             }
         )
-        before, leader = several(outcomes, "a")
+        before, leader = of(outcomes, "a")
         assert before == []
         assert [leader.error, of(outcomes, "b").error, of(outcomes, "c").error] == ["", "", ""]
         assert world.call("a", plays.executed) == world.call("c", plays.executed) == list(range(CALLS))

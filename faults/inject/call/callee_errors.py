@@ -7,6 +7,7 @@ read, with the text by which the error is found again, in whatever thread.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ _Answer: Any = RemoteException
 # The classes that were read last, by the texts of their errors.
 _read: dict[str, type[BaseException]] = {}
 _KEPT = 100
+_lock = threading.Lock()
 # How torch begins the text of an error that a callback of `Future.then` has raised.
 _BY_CALLBACK = "Got the following error when running the callback: "
 
@@ -30,10 +32,11 @@ def install() -> Callable[[], None]:
     def noted(answer: Any) -> type[BaseException]:
         kind: type[BaseException] = original.__get__(answer)
         text = answer.msg.encode().decode("unicode_escape")  # as torch makes the error's text of it
-        _read.pop(text, None)
-        _read[text] = kind
-        if len(_read) > _KEPT:
-            del _read[next(iter(_read))]
+        with _lock:
+            _read.pop(text, None)
+            _read[text] = kind
+            if len(_read) > _KEPT:
+                del _read[next(iter(_read))]
         return kind
 
     def undo() -> None:
@@ -48,7 +51,9 @@ def raised_there(error: BaseException) -> type[BaseException] | None:
     """Return the class that a callee has raised, if this is what a caller got for it; None for any other error, also
     for one that only quotes what the caller got: torch states no cause, and makes an error of no third class."""
     said = text_of(error)
-    for text, kind in reversed([*_read.items()]):
+    with _lock:
+        known = [*_read.items()]
+    for text, kind in reversed(known):
         by_torch = type(error) in (kind, RuntimeError) and error.__cause__ is None
         if by_torch and (_is_of(kind, text, said) or _is_of(kind, repr(text), said)):
             return kind

@@ -82,9 +82,10 @@ def has_begun(site: str, key: str) -> Future[None]:
 
 
 def _open(site: str) -> CalleeState:
-    if CalleeState.open is None:
+    callee = CalleeState.open
+    if callee is None:
         raise FaultError(f"a fault hit {site}, but its callee has no plan installed")
-    return CalleeState.open
+    return callee
 
 
 class Delivery:

@@ -134,13 +134,14 @@ class Gradients:
 
     def _before(self, gradients: tuple[torch.Tensor | None, ...]) -> tuple[torch.Tensor | None, ...] | None:
         """Run in the engine's thread before the gradients of one message are sent."""
-        if not self._active or CalleeState.open is None:
+        callee = CalleeState.open
+        if not self._active or callee is None:
             return None
         with self._calls.ledger.own_errors():
             numbers, envelope = self._calls.begin((BACKWARD,), later=False)
             hit = {} if envelope is None else {"faults": list(envelope.faults)}
             self._calls.ledger.write("gradient", site=BACKWARD, nth=numbers[BACKWARD], **hit)
-        return None if envelope is None else _hurt(Delivery(CalleeState.open, envelope), envelope, gradients)
+        return None if envelope is None else _hurt(Delivery(callee, envelope), envelope, gradients)
 
 
 def _hurt(delivery: Delivery, envelope: Envelope, gradients: Any) -> Any:

@@ -67,17 +67,16 @@ class BegunCalls:
         self._answers: dict[str, Future[None]] = {}
 
     def of(self, key: str) -> Future[None]:
-        """Return the answer to the question about the call with this key: a future that is completed when it begins."""
-        return self._take(key)
+        """Return the answer to the question about the call with this key: a future that is completed when it begins.
 
-    def begin(self, key: str) -> None:
-        """Answer the question about the call with this key, even if it is asked later."""
-        self._take(key).set_result(None)
-
-    def _take(self, key: str) -> Future[None]:
-        """Return the call's future: the first one who asks for it leaves it for the second one."""
+        The first one who asks for it leaves it for the second one.
+        """
         with self._lock:
             known = self._answers.pop(key, None)
             if known is None:
                 known = self._answers[key] = Future()
             return known
+
+    def begin(self, key: str) -> None:
+        """Answer the question about the call with this key, even if it is asked later."""
+        self.of(key).set_result(None)

@@ -51,10 +51,13 @@ class DelayedReplies:
         self._changed = threading.Condition()
         self._pending: dict[threading.Timer, Callable[[], None]] = {}
         self._answering = 0
-        self._closed = False
+        self._closed = self._give = False
 
     def answer(self, seconds: float, effect: Callable[[], None], give: Callable[[], None]) -> None:
-        """After so many seconds, record the ``effect`` and then ``give`` the answer, in a thread of its own."""
+        """After so many seconds, record the ``effect`` and then ``give`` the answer, in a thread of its own.
+
+        After `close` give it at once or never, as that has the pending ones.
+        """
 
         def send() -> None:
             with self._changed:
@@ -72,14 +75,17 @@ class DelayedReplies:
         timer = threading.Timer(seconds, send)
         timer.daemon = True
         with self._changed:
-            if self._closed:
+            if not self._closed:
+                self._pending[timer] = give
+                timer.start()
                 return
-            self._pending[timer] = give
-        timer.start()
+        if self._give:
+            give()
 
     def close(self, *, give: bool) -> None:
         """Accept no further answers. Give the pending ones at once, without their effect, or never (``give=False``)."""
         with self._changed:
+            self._give = give and (self._give or not self._closed)  # a second time, the agent may have ended
             self._closed = True
             pending, self._pending = self._pending, {}
             self._changed.wait_for(lambda: not self._answering, CLOSE_SECONDS)

@@ -96,8 +96,6 @@ class Hosts:
                 check=False,
                 env={**os.environ, "PATH": PATH},
             )
-        except FileNotFoundError as error:
-            raise NetworkError("nsenter not installed (Debian: util-linux)") from error
         except subprocess.TimeoutExpired as error:
             raise NetworkError(f"{command.words[0]} took more than {PROGRAM_SECONDS} s") from error
         if done.returncode != 0:

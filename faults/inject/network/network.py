@@ -14,6 +14,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -158,7 +159,7 @@ def prepare(plan: Plan, role: str, folder: Path, ledger: Ledger, announcer: Anno
             if moment is None:
                 fire(number, fault)
             else:
-                announcer.subscribe(moment, lambda number=number, fault=fault: fire(number, fault))  # type: ignore[misc]
+                announcer.subscribe(moment, partial(fire, number, fault))
     return over.set
 
 

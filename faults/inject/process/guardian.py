@@ -29,8 +29,8 @@ from typing import Any
 
 # How long all threads of a process may take to stop (seconds).
 STOP_SECONDS = 5.0
-# Milliseconds between two looks at the threads, because the kernel tells only a process's parent when it stops.
-LOOK_MILLISECONDS = 1
+# Seconds between two looks at the threads, because the kernel tells only a process's parent when it stops.
+LOOK_SECONDS = 0.001
 
 
 def is_stopped(pid: int) -> bool:
@@ -47,6 +47,14 @@ def _state(path: str) -> str:
         return file.read().rpartition(b")")[2].split()[0].decode()
 
 
+def _readable(handles: list[int], seconds: float | None = None) -> list[int]:
+    """Do what `reference.system.processes.readable` does, without its imports. Without ``seconds`` wait forever."""
+    poll = select.poll()
+    for each in handles:
+        poll.register(each, select.POLLIN)
+    return [each for each, _ in poll.poll(None if seconds is None else 1000 * seconds)]
+
+
 class Guardian:
     """One pause. ``target`` and ``firing`` are pidfds, ``ledger`` is open for appending."""
 
@@ -58,7 +66,7 @@ class Guardian:
 
     def run(self) -> None:
         self._say("ready")
-        ready = select.select([self.orders, self.firing, self.target], [], [])[0]
+        ready = _readable([self.orders, self.firing, self.target])
         if self.orders not in ready or not os.read(self.orders, 1):
             return  # the pause was cancelled, or one of the two processes has ended
         try:
@@ -92,10 +100,8 @@ class Guardian:
 
     def _await_stop(self, due: float) -> str | None:
         """Wait until the process is stopped: None, or otherwise what happened instead."""
-        ended = select.poll()
-        ended.register(self.target, select.POLLIN)
         while not is_stopped(self.pid):
-            if ended.poll(LOOK_MILLISECONDS):
+            if _readable([self.target], LOOK_SECONDS):
                 return "it ended before it stopped"
             if time.monotonic() > due:
                 return f"it did not stop within {STOP_SECONDS:g} s"
@@ -103,7 +109,7 @@ class Guardian:
 
     def _wait(self, seconds: float) -> str:
         """Wait until the process has to go on, and return why."""
-        ready = select.select([self.target, self.firing, self.orders], [], [], seconds)[0]
+        ready = _readable([self.target, self.firing, self.orders], seconds)
         if self.target in ready:
             return "died"
         return "left" if ready else "time"

@@ -7,16 +7,14 @@ or pause itself.
 from __future__ import annotations
 
 import json
-import logging
 import os
-import select
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
@@ -38,8 +36,7 @@ from faults.ledger.ledger import Ledger
 from faults.plan.crash_ways import signal_of
 from faults.plan.places import PlanError
 from faults.plan.plan import Fault, Plan
-
-logger = logging.getLogger(__name__)
+from reference.system.processes import readable
 
 # Between two looks at a process that may handle its signal (seconds).
 _LOOK_SECONDS = 0.01
@@ -82,9 +79,13 @@ class Pause:
     """One pause of a process, by a guardian that is ready. Raises CannotFireError: it does not get ready."""
 
     def __init__(self, path: Path, pid: int, handle: int, seconds: float, named: dict[str, object]) -> None:
-        self._target = os.dup(handle)
-        own, ledger = os.pidfd_open(os.getpid()), os.open(path, os.O_WRONLY | os.O_APPEND)
-        try:
+        with ExitStack() as of_a_failure, ExitStack() as opened:
+            self._target = os.dup(handle)
+            of_a_failure.callback(os.close, self._target)
+            own = os.pidfd_open(os.getpid())
+            opened.callback(os.close, own)
+            ledger = os.open(path, os.O_WRONLY | os.O_APPEND)
+            opened.callback(os.close, ledger)
             details = {**named, "pid": pid, "process": os.getpid()}
             told = {"target": self._target, "firing": own, "ledger": ledger, "pid": pid, "seconds": seconds}
             self.process = subprocess.Popen(
@@ -95,12 +96,7 @@ class Pause:
                 start_new_session=True,
                 bufsize=0,
             )
-        except OSError:
-            os.close(self._target)
-            raise
-        finally:
-            os.close(own)
-            os.close(ledger)
+            of_a_failure.pop_all()
         try:
             self.expect("ready")
         except CannotFireError:
@@ -116,7 +112,7 @@ class Pause:
         """Wait until the guardian says this: ``ready``, or ``stopped`` after the order. Raises CannotFireError: it says
         why not, or nothing."""
         assert self.process.stdout is not None
-        ready = select.select([self.process.stdout], [], [], EFFECT_SECONDS)[0]
+        ready = readable([self.process.stdout.fileno()], EFFECT_SECONDS)
         said = self.process.stdout.readline().decode().strip() if ready else ""
         if said != wanted:
             raise CannotFireError(said or f"the guardian did not say {wanted!r} within {EFFECT_SECONDS:g} s")
@@ -127,7 +123,7 @@ class Pause:
         assert self.process.stdout is not None
         self.process.stdin.close()
         # The guardian's output ends when the guardian does.
-        while select.select([self.process.stdout], [], [], EFFECT_SECONDS)[0] and self.process.stdout.read(4096):
+        while readable([self.process.stdout.fileno()], EFFECT_SECONDS) and self.process.stdout.read(4096):
             pass
         self.process.kill()
         if self.process.wait() != 0:
@@ -160,7 +156,6 @@ class Firing:
             finally:
                 os.close(handle)
         except (CannotFireError, OSError, ValueError) as error:  # ValueError: a pipe that `undo` has closed
-            logger.error("%s: %s", fault, error)
             self.ledger.write("failed", **named, why=str(error))
 
     def _crash(self, fault: Fault, named: dict[str, object], pid: int, handle: int) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import resource
-import select
 import signal
 import time
 from contextlib import suppress
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from faults.ledger.ledger import SUFFIX, boot_id
 from faults.plan.crash_ways import signal_of, status_of
+from reference.system.processes import readable
 
 # Those of a process; a thread has masks of its own for what it blocks, and for what only it has to handle.
 IGNORED, HANDLED, PENDING = "SigIgn:", "SigCgt:", "ShdPnd:"
@@ -84,7 +84,7 @@ def process_of(role: str, folder: Path, world: str | None = None) -> tuple[int, 
 
 def ended(handle: int, seconds: float) -> bool:
     """Whether the process of this pidfd ends within so many seconds. Waits until it does."""
-    return bool(select.select([handle], [], [], seconds)[0])
+    return bool(readable([handle], seconds))
 
 
 def _is_older(pid: int, written: float) -> bool:
