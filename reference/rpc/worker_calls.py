@@ -65,12 +65,12 @@ class WorkerCalls(Liveness):
         with self._lock:
             if self.reason is not None:
                 raise ParticipantFailed(self.reason)
-            if worker in self._met:
-                return self._met[worker], False
             future: torch.futures.Future[None] = torch.futures.Future()
             if step <= self._parted:
                 future.set_result(None)
                 return future, False
+            if worker in self._met:
+                return self._met[worker], False
             self._met[worker] = future
             return future, len(self._met) == len(self.names)
 

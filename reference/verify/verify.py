@@ -54,8 +54,9 @@ def quick(name: str, **different: Any) -> Case:
 _EXACT = {"arithmetic": "exact"}  # `case_of` gives the other fields values that fit
 _SMALL = {"image_w": 8, "image_h": 8, "batch_size": 4}
 
-# What `verify` runs: each tutorial with its own defaults, then with fields that differ from them. Of ResNet50, which
-# takes seconds per step, it runs as few steps as show its momentum, and the pipeline, which has none, one.
+# What `verify` runs: each tutorial with its own defaults, then with fields that differ from them. Of ResNet50, where a
+# step takes seconds, it runs fewer steps than the default: three, of which the third has all that later ones have, and
+# one of the pipeline, which has no momentum.
 CASES: dict[str, tuple[Mapping[str, Any], ...]] = {
     "rpc_basics": ({},),
     "rref_dataflow": ({},),

@@ -196,8 +196,9 @@ def losses_named() -> Iterator[None]:
 # What the processes call on each other.
 
 Answer = torch.futures.Future[str | None]  # None, or why the shutdown fails
-# The stage that a process has reached, the open calls of its program, and the place of its main thread.
-State = tuple[str, int, str]
+# The stage that a process has reached, the open calls of its program, the place of its main thread, and why the
+# shutdown fails, if it has heard that.
+State = tuple[str, int, str, str | None]
 
 
 class ShutdownBarrier:
@@ -308,7 +309,7 @@ def reason_of_failure() -> str | None:
 def state() -> State:
     """Runs on a rank that is asked where it is."""
     main = sys._current_frames().get(threading.main_thread().ident or 0)
-    return here().stage, here().open_calls, _place(main) or "outside of the program"
+    return here().stage, here().open_calls, _place(main) or "outside of the program", here().reason
 
 
 # The stages.
@@ -435,12 +436,12 @@ def _missing(error: TimeoutError, limit: TimeLimit) -> str:
     """Ask all where they are, and say for whom this process has waited."""
     own, seconds = rpc.get_worker_info().name, min(limit.left() / 2, NEWS_SECONDS)
     answers = {own: state(), **call_all(here().names, state, (), seconds)}
-    troubles = "; ".join(filter(None, (_trouble(name, answer, seconds) for name, answer in answers.items())))
-    # Who is gone may have left because another rank has given it up, and who was missing may have come because of that:
-    # the news is on its way to this one, too.
-    gone = any(isinstance(each, RuntimeError) and not _is_timeout(each) for each in answers.values())
-    if gone or not (troubles or str(error)):
+    # Who is gone may have left because another rank has given it up: the news of that is on its way to this one, too.
+    if any(isinstance(each, RuntimeError) and not _is_timeout(each) for each in answers.values()):
         here().known.wait(min(limit.left() / 2, NEWS_SECONDS))
+    troubles = "; ".join(filter(None, (_trouble(name, answer, seconds) for name, answer in answers.items())))
+    if not troubles and (told := [each[-1] for each in answers.values() if each[-1]]):
+        return str(told[0])  # who was missing has come, because another rank has given it up
     why = f"timed out after {limit.seconds:g} s" if limit.over() else "failed"
     return f"{own}'s shutdown {why}: {troubles or str(error) or 'the last process has come too late'}"
 
@@ -449,7 +450,7 @@ def _trouble(name: str, answer: State | RuntimeError, seconds: float) -> str:
     """Say why others wait for ``name``, by what it answers or by the error of that call; empty if they do not."""
     if isinstance(answer, RuntimeError):
         return f"{name} does not answer within {seconds:.1f} s" if _is_timeout(answer) else _gone(name, answer)
-    stage, open_calls, place = answer
+    stage, open_calls, place, _ = answer
     if not stage:
         return f"{name} has not called it (its main thread is {place})"
     s = "s" * (open_calls > 1)

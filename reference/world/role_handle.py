@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import threading
 import time
@@ -27,6 +28,9 @@ STACKS_SECONDS = 2.0
 BEFORE_ITS_ROLE = (
     "while it imported the launching script, as every role does: launch below `if __name__ == '__main__':`"
 )
+
+# Seconds that the end waits for a thread that sends. If a process that the role left has the pipe, it is left open.
+CLOSE_SECONDS = 1.0
 
 # The most bytes to read from a role at once.
 CHUNK = 1 << 20
@@ -61,17 +65,29 @@ class RoleHandle:
     def send(self, *message: object, wait: bool = True) -> bool:
         """Send the role a message. If the role is gone, nothing happens: its end will be noticed.
 
-        ``wait=False``: send nothing, and return False, while another thread sends. A role may never read what it sends.
+        ``wait=False``: send nothing, and return False, if that would have to wait for the role, which may never read.
         """
         content = link.dumps(message)
-        if not self._sending.acquire(blocking=wait):
+        if not self._sending.acquire(blocking=wait):  # another thread waits for it
             return False
         try:
+            if not wait and not self._is_writable():
+                return False
             with contextlib.suppress(OSError):
                 self.pipe.send_bytes(content)
         finally:
             self._sending.release()
         return True
+
+    def _is_writable(self) -> bool:
+        poll = select.poll()
+        poll.register(self.pipe.fileno(), select.POLLOUT)
+        return bool(poll.poll(0))
+
+    @property
+    def has_reported(self) -> bool:
+        """Whether the role has said how it ended."""
+        return self._report is not None
 
     def deadline(self) -> float | None:
         """When this handle must next be looked at (monotonic seconds)."""
@@ -155,7 +171,10 @@ class RoleHandle:
             else:
                 future.set_result(self.outcome)
         self.calls.clear()
-        self.pipe.close()
+        # A thread that still sends fails now, and must not find another file under the pipe's number.
+        if self._sending.acquire(timeout=CLOSE_SECONDS):
+            self.pipe.close()
+            self._sending.release()
         self.process.close()
 
     def _read_stacks(self) -> str:

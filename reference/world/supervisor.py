@@ -186,7 +186,8 @@ class Supervisor(threading.Thread):
             return
         if all(handle.phase in WAITING for handle in rest):
             for handle in rest:
-                if handle.phase is not Phase.TOLD and handle.send("peer_death", text, wait=False):
+                is_to_hear = handle.phase is not Phase.TOLD and not handle.has_reported
+                if is_to_hear and handle.send("peer_death", text, wait=False):
                     handle.phase, handle.news = Phase.TOLD, text
 
 
@@ -210,8 +211,8 @@ class Grace:
         joining = [role for role in roles if role.phase is Phase.JOINING]
         start = _start(joining, keys)
         self._since = {key: self._since.get(key, now) for key in (*keys.values(), *start)}
-        self._ask([role for role in joining if role.name in keys], keys, now)
-        self.due = self._next(now, looks=bool(traced) or (ended and bool(roles)))
+        asked = self._ask([role for role in joining if role.name in keys], keys, now)
+        self.due = self._next(now, looks=bool(traced) or (ended and bool(roles)) or not asked)
         if any(self._has_waited(key, now, ANSWERING) for key in start):
             return [(role, self._text(reasons[role.name], ANSWERING)) for role in joining]
         return [(role, self._text(reasons[role.name])) for role in self._late(roles, keys, joining, now)]
@@ -241,14 +242,16 @@ class Grace:
         times = [since + part * self.seconds for since in self._since.values() for part in (0.5, 1, ANSWERING)]
         return min([each for each in times if each > now] + ([now + LOOK_SECONDS] if looks else []), default=None)
 
-    def _ask(self, roles: Collection[RoleHandle], keys: Mapping[str, _Key], now: float) -> None:
-        """Ping roles that are stuck: one that only waits for others in its start has released the GIL and answers."""
+    def _ask(self, roles: Collection[RoleHandle], keys: Mapping[str, _Key], now: float) -> bool:
+        """Ping roles that are stuck: one that only waits for others in its start has released the GIL and answers.
+
+        Return whether all could be sent what they have to be.
+        """
         self._asked &= self._since.keys()
-        for role in roles:
-            key = keys[role.name]
-            if key not in self._asked and self._has_waited(key, now, 0.5):
-                self._asked.add(key)
-                role.send("ping", wait=False)
+        stuck = [role for role in roles if self._has_waited(keys[role.name], now, 0.5)]
+        owed = {keys[role.name]: role for role in stuck if keys[role.name] not in self._asked}
+        self._asked |= {key for key, role in owed.items() if role.send("ping", wait=False)}
+        return self._asked >= owed.keys()
 
 
 def _start(joining: Collection[RoleHandle], keys: Collection[str]) -> list[_Key]:

@@ -45,7 +45,7 @@ LOG_TAIL = 1 << 16
 
 @dataclass(frozen=True)
 class Lost:
-    """A role by whose loss a life of its world ended. ``ended``: `time.monotonic`, seconds."""
+    """A role that a life of its world has lost. ``ended``: `time.monotonic`, seconds."""
 
     role: str
     outcome: Outcome
@@ -92,17 +92,18 @@ class World:
     def _begin_life(self) -> None:
         try:
             self._start = self._begin()
-            if self._start or self.life > 1:
-                where = f"goes on after step {self._start}" if self._start else "begins with the first step"
-                logger.info("life %d %s", self.life, where)
-            supervisor = self._watch(whole=self.life <= self._restarts)
-            try:
-                supervisor.start()
-            except RuntimeError as error:
-                raise WorldError(f"the roles cannot be watched: {error}") from error
         except BaseException:
-            _end(self._handles)  # nobody watches them
+            _end(self._handles)
             raise
+        if self._start or self.life > 1:
+            where = f"goes on after step {self._start}" if self._start else "begins with the first step"
+            logger.info("life %d %s", self.life, where)
+        supervisor = self._watch(whole=self.life <= self._restarts)
+        try:
+            supervisor.start()
+        except RuntimeError as error:
+            _end(self._handles)  # nobody watches them
+            raise WorldError(f"the roles cannot be watched: {error}") from error
         self._supervisor = supervisor
 
     @property
@@ -163,7 +164,8 @@ class World:
         if not lost or self.life > self._restarts:
             return False
         # Who was killed, or left, is the cause of what others raised, which may have been told before.
-        first = min(lost, key=lambda each: (isinstance(each.outcome, Raised), each.ended))
+        dropped = {name: bool(handle.dropped) for name, handle in self._handles.items()}  # it ended by itself meanwhile
+        first = min(lost, key=lambda each: (dropped[each.role], isinstance(each.outcome, Raised), each.ended))
         seen = self._error
         overdue = isinstance(first.outcome, Overdue) and not first.outcome.why  # the deadline is that of all lives
         self._error = None if isinstance(first.outcome, Killed) else (first.role, str(first.outcome), self._start)
@@ -213,7 +215,7 @@ class World:
     def expire(self) -> dict[str, Outcome]:
         """Make every role that has not ended overdue now: each writes its stacks and is ended, within 6 s."""
         self._supervisor.expire()
-        self._wait_for_life()
+        self._supervisor.wait()
         return self.outcomes
 
     def close(self) -> None:

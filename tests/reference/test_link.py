@@ -21,7 +21,7 @@ import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from reference.outcome import PeerLost
+from reference.outcome import PeerLost, Returned
 from reference.world import link
 from reference.world.link import Link, Messages, Phase, first_frame
 
@@ -219,6 +219,17 @@ def test_a_role_that_plays_when_it_hears_of_a_loss_raises_it_in_its_next_phase()
         role._hear_of_peer_death("b was killed by SIGKILL")
         with pytest.raises(PeerLost, match=r"^b was killed by SIGKILL$"):
             role.enter(Phase.FINISHED)
+
+
+def test_a_role_that_has_reported_its_end_says_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "_exit", lambda status: pytest.fail("it has ended itself"))
+    ours, theirs = Pipe()
+    with ours, theirs:
+        role = Link(ours, os.getpid())
+        role.end(Returned(7))
+        role._hear_of_peer_death("b was killed by SIGKILL")
+        assert link.loads(theirs.recv_bytes()) == (0, "ended", Returned(7))
+        assert not theirs.poll()
 
 
 def test_a_role_whose_launcher_has_ended_dies_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

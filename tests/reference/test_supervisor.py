@@ -20,7 +20,7 @@ import pytest
 from reference.outcome import Outcome, Overdue, PeerLost, Raised, Returned, RoleFailed
 from reference.world import World, launch
 from reference.world.link import Phase
-from reference.world.supervisor import Grace, Supervisor
+from reference.world.supervisor import LOOK_SECONDS, Grace, Supervisor
 from tests.support import roles_grace, roles_plain
 
 pytestmark = pytest.mark.usefixtures("forkserver")  # its start is no part of a deadline
@@ -160,8 +160,11 @@ class Role:
     news: str = "b is gone"
     sent: list[object] = field(default_factory=list)
 
-    def send(self, *message: object, wait: bool) -> None:
-        self.sent += message
+    busy: bool = False
+
+    def send(self, *message: object, wait: bool) -> bool:
+        self.sent += [] if self.busy else message
+        return not self.busy
 
 
 def joining() -> tuple[Grace, Any]:
@@ -188,6 +191,20 @@ def test_roles_that_were_held_up_with_their_launcher_have_time_to_answer(clock: 
     assert grace.due == 1005
     clock.now = 1005
     assert grace.given_up([role], ended=False) == [(role, "was stuck in the start of RPC, and was ended after 10 s")]
+
+
+def test_a_role_that_cannot_be_asked_is_asked_as_soon_as_it_can(clock: SimpleNamespace) -> None:
+    """A call is being sent to it."""
+    grace, role = joining()
+    role.busy = True
+    grace.given_up([role], ended=False)
+    for clock.now in (5.0, 5.5):
+        grace.given_up([role], ended=False)
+        assert grace.due == clock.now + LOOK_SECONDS
+    role.busy, clock.now = False, 6.0
+    grace.given_up([role], ended=False)
+    assert role.sent == ["ping"]
+    assert grace.due == 10
 
 
 def test_a_role_that_waits_for_one_that_has_not_begun_is_not_stuck(clock: SimpleNamespace) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import multiprocessing.connection
 import os
 import signal
 import socket
@@ -222,29 +221,13 @@ def never_finish() -> None:
     threading.Thread(target=_second_thread, daemon=False).start()
 
 
-_handled = threading.Event()
-
-
-def b_notes_what_it_handles(role: str) -> None:
-    """Note when ``b`` has handled its launcher's next message: then its listener waits for another one."""
-    original = multiprocessing.connection.wait
-
-    def wait(sources: Any, timeout: float | None = None) -> Any:
-        _handled.set()
-        return original(sources, timeout)
-
-    if role == "b":
-        multiprocessing.connection.wait = wait  # type: ignore[assignment]
-
-
-def return_and_end_later(place: Path) -> int:
-    """Return. The process ends only when it has handled a message that comes after it has reported its end."""
+def return_and_end_later(place: Path, seconds: float) -> int:
+    """Return. The process ends so many seconds after it has reported its end."""
 
     def stay() -> None:
         await_true(lambda: not threading.main_thread().is_alive())
-        _handled.clear()
         (place / "reported").touch()
-        _handled.wait(20)
+        time.sleep(seconds)
 
     threading.Thread(target=stay).start()
     return 7

@@ -64,13 +64,7 @@ class DelayedReplies:
                 if self._pending.pop(timer, None) is None:
                     return
                 self._answering += 1
-            try:
-                effect()
-                give()
-            finally:
-                with self._changed:
-                    self._answering -= 1
-                    self._changed.notify_all()
+            self._answer(effect, give)
 
         timer = threading.Timer(seconds, send)
         timer.daemon = True
@@ -79,8 +73,20 @@ class DelayedReplies:
                 self._pending[timer] = give
                 timer.start()
                 return
-        if self._give:
-            give()
+            if not self._give:
+                return
+            self._answering += 1
+        self._answer(give)
+
+    def _answer(self, *steps: Callable[[], None]) -> None:
+        """Do this for an answer that is counted."""
+        try:
+            for step in steps:
+                step()
+        finally:
+            with self._changed:
+                self._answering -= 1
+                self._changed.notify_all()
 
     def close(self, *, give: bool) -> None:
         """Accept no further answers. Give the pending ones at once, without their effect, or never (``give=False``)."""
