@@ -11,7 +11,7 @@ from torch import nn
 
 from reference.explain.difference import close, rounding_of, same_bits
 from reference.explain.stages import Candidate, Cause, Failed
-from reference.trace.names import own_name
+from reference.trace.names import own_name, parameter_before
 
 
 def causes(failed: Failed) -> Iterator[Cause]:
@@ -169,7 +169,7 @@ def _sgd(failed: Failed, rule: dict[str, Any]) -> Candidate:
 
     def candidate(name: str) -> torch.Tensor | None:
         own, steps = own_name(name), range(failed.place[0] + 1)
-        before = [failed.yours.get(f"{step - 1:04d}/parameter/{own}" if step else f"initial/{own}") for step in steps]
+        before = [failed.yours.get(parameter_before(step, own)) for step in steps]
         gradients = [failed.yours.get(f"{step:04d}/gradient/{own}") for step in steps]
         parameter = nn.Parameter(torch.zeros_like(failed.yours[name]))
         optimizer = torch.optim.SGD([parameter], **rule)

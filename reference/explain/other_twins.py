@@ -11,7 +11,7 @@ from torch import nn
 
 from reference import load
 from reference.explain.stages import Cause, Failed
-from reference.trace.names import own_name, place_of
+from reference.trace.names import own_name, parameter_before, place_of
 from reference.trace.trace import Named
 
 # What `reinforce` adds to the deviation, in any dtype. (Its module would bring gymnasium to all who judge a run.)
@@ -56,8 +56,7 @@ def other_parameters(failed: Failed) -> Iterator[Cause]:
 
 def _stale(tensors: Named, by: int) -> Named:
     def older(name: str) -> str:
-        step, own = place_of(name)[0] - by, own_name(name)
-        return f"{step:04d}/parameter/{own}" if step >= 0 else f"initial/{own}"
+        return parameter_before(place_of(name)[0] - by + 1, own_name(name))
 
     return {name: tensors.get(older(name), t) if place_of(name)[1] == "parameter" else t for name, t in tensors.items()}
 

@@ -20,7 +20,7 @@ import torch
 from reference.explain.difference import close, same_bits
 from reference.rounding.bound import error_ratio, twin_errors
 from reference.rounding.reordering import twins_for
-from reference.trace.names import in_causal_order, own_name, place_of
+from reference.trace.names import in_causal_order, own_name, parameter_before, place_of
 from reference.trace.recorder import following
 from reference.trace.trace import Named, Trace
 
@@ -170,8 +170,7 @@ class Failed:
 
     def before(self, name: str) -> torch.Tensor | None:
         """The run's parameter before this update."""
-        step, own = place_of(name)[0], own_name(name)
-        return self.yours.get(f"{step - 1:04d}/parameter/{own}" if step else f"initial/{own}")
+        return self.yours.get(parameter_before(place_of(name)[0], own_name(name)))
 
     def fits(self, cause: Cause) -> str:
         """``bits`` or ``rounding`` if the cause gives every wrong tensor that it speaks of; or empty."""

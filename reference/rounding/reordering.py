@@ -24,10 +24,9 @@ from reference.training.rng import generator
 REORDERED = 16
 
 _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
-# The most pieces of a sum. A sum is added one term after the other only if its terms have at most `_IN_TURN` elements
-# and one of the dtypes `_IN_NUMPY`.
-_PIECES, _IN_TURN = 8, 2**24
-_IN_NUMPY = {torch.float16, torch.float32, torch.float64}
+# The most pieces of a sum. A sum is added one term after the other only if its terms have at most `_IN_TURN` elements;
+# in bfloat16, where each addition is a call, only if there are at most `_CALLS`.
+_PIECES, _IN_TURN, _CALLS = 8, 2**24, 2**12
 # The second half of a mantissa, as bits.
 _SECOND_HALF = {torch.float64: 2**29 - 1, torch.float32: 2**16 - 1, torch.float16: 2**5 - 1, torch.bfloat16: 2**4 - 1}
 
@@ -126,8 +125,9 @@ class Reordered(TorchDispatchMode):
         more terms than `split` makes pieces. torch adds blocks of terms, so no permutation rounds as much as a loop
         over thousands of terms does. Sums that would take more than a tenth of a second are excluded.
         """
-        known = like.device.type == "cpu" and like.dtype in _IN_NUMPY
-        return known and count > _PIECES and size <= _IN_TURN and self.coin()
+        most = _CALLS if like.dtype == torch.bfloat16 else _IN_TURN
+        known = like.device.type == "cpu" and like.dtype in _SECOND_HALF
+        return known and _PIECES < count <= most and size <= _IN_TURN and self.coin()
 
     def move(self, result: Any) -> None:
         """Move each element of one or several results by -1, 0 or 1 ULP."""

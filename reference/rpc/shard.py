@@ -237,7 +237,7 @@ class AccumulatedGradients:
 
     def restart(self) -> None:
         """Begin another pass: before its first gradient, and after the pass before it was waited for or has failed."""
-        self._late.restart(self._parameters)
+        self._late.restart()
 
     def wait(self, context_id: int, timeout: float) -> dict[str, torch.Tensor]:
         """Return all gradients of the pass, which is that context's, as soon as they are there.
@@ -261,12 +261,13 @@ class _Late:
     """The names of the parameters whose gradient is not there yet. It refers to no node, so there is no cycle."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._names = list(names)
+        self._all = list(names)
+        self._names = self._all.copy()
         self._changed = threading.Condition()
 
-    def restart(self, names: Iterable[str]) -> None:
+    def restart(self) -> None:
         with self._changed:
-            self._names = list(names)
+            self._names = self._all.copy()
 
     def arrived(self, name: str, *_: Any) -> None:
         """Runs in a thread of the backward pass, after the context has got the gradient."""

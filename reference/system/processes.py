@@ -15,7 +15,7 @@ from typing import TypeVar
 
 def state_of(pid: int) -> str:
     """The process's state, such as ``S (sleeping)``; ``unknown`` if the process is gone."""
-    return _told(pid, "State") or "unknown"
+    return told(pid, "State") or "unknown"
 
 
 def is_stopped(pid: int) -> bool:
@@ -25,15 +25,15 @@ def is_stopped(pid: int) -> bool:
 
 def is_traced(pid: int) -> bool:
     """Whether a debugger is attached to the process."""
-    return _told(pid, "TracerPid") not in ("", "0")
+    return told(pid, "TracerPid") not in ("", "0")
 
 
 def is_ending(pid: int) -> bool:
     """Whether the process has given its memory back: it is ending, as after SIGKILL, or has ended."""
-    return not _told(pid, "VmSize")
+    return not told(pid, "VmSize")
 
 
-def _told(pid: int, name: str) -> str:
+def told(pid: int, name: str) -> str:
     """The value of one line of the process's status file; empty if the process is gone."""
     try:
         status = Path(f"/proc/{pid}/status").read_text(errors="replace")  # a process's name may be any bytes

@@ -92,6 +92,11 @@ def own_name(name: str) -> str:
     )
 
 
+def parameter_before(step: int, own: str) -> str:
+    """The name of a parameter as it is before this step."""
+    return f"{step - 1:04d}/parameter/{own}" if step > 0 else f"initial/{own}"
+
+
 def structure(yours: Collection[str], reference: Collection[str]) -> list[str]:
     """Say which names are missing or not wanted, one line for each reason."""
     missing, extra = set(reference) - set(yours), set(yours) - set(reference)

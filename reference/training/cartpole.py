@@ -59,15 +59,11 @@ def require_environment(case: Case, name: str) -> None:
         case.require(False, "env", wanted)
 
 
-def environment_seed(seed: int, observer: str) -> int:
-    """An observer's own seed: one seed for all would give every observer the same start states (S2.25)."""
-    return seed_for(seed, f"{observer}/environment")
-
-
 def seeded_environment(name: str, seed: int, observer: str) -> gymnasium.Env[Any, Any]:
     """Make an observer's environment and seed it once: later resets continue its random numbers (S2.24)."""
     env = make_environment(name)
-    env.reset(seed=environment_seed(seed, observer))
+    # A seed of its own: one for all would give every observer the same start states (S2.25).
+    env.reset(seed=seed_for(seed, f"{observer}/environment"))
     return env
 
 

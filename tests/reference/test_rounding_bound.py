@@ -89,6 +89,15 @@ def test_a_long_sum_that_a_loop_adds_up_is_within_the_bound(dtype: torch.dtype) 
         assert result.holds, result.worst
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_sum_of_short_floats_that_a_loop_adds_up_is_within_the_bound(dtype: torch.dtype) -> None:
+    """Found by a nightly: no twin added in bfloat16, as torch's own sums do not."""
+    for seed in range(700, 720):
+        case = Sums((), 38, dtype, seed, silent=False)
+        result = case.bound(case.one_by_one())
+        assert result.holds, (seed, result.worst)
+
+
 @examples(60, case=sums(torch.float32, torch.float64), place=st.integers(0, 2**20), down=st.booleans())
 def test_one_element_off_by_a_hundredth_is_noticed(case: Sums, place: int, down: bool) -> None:
     """A hundredth of the tensor's scale, for an element anywhere, even if all twins are 0."""

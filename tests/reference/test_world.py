@@ -98,13 +98,14 @@ def test_a_survivor_whose_shutdown_fails_hears_of_a_death_that_its_launcher_sees
         assert without_traceback(world.wait()["b"]) == lost("a was killed by SIGKILL")
 
 
+@pytest.mark.long
 def test_a_role_that_has_reported_its_end_keeps_its_outcome_when_another_dies(tmp_path: Path) -> None:
     """Nor is it given up when it has not heard of that for a grace, while its process still ends."""
     roles: dict[str, Callable[[], object]] = {
         "a": partial(roles_plain.return_and_be_killed_later, tmp_path),
-        "b": partial(roles_plain.return_and_end_later, tmp_path, 1.5),
+        "b": partial(roles_plain.return_and_end_later, tmp_path, 4.5),
     }
-    with launch(roles, grace=0.5, deadline=30) as world:
+    with launch(roles, grace=2, deadline=30) as world:
         assert world.wait() == {"a": Killed(signal.SIGKILL), "b": Returned(7)}
 
 

@@ -190,11 +190,11 @@ def _classes() -> tuple[type, ...]:
 
 
 class MessageCorrupter:
-    """Corrupts the messages of one call. ``write``: writes an event of a fault to the callee's ledger; ``call``:
-    identifies the call for the draws, such as 'a shop:pay 2'."""
+    """Corrupts the messages of one call. ``write``: writes an event of a fault to the callee's ledger."""
 
-    def __init__(self, write: Callable[..., None], envelope: Envelope, call: str) -> None:
-        self._write, self._envelope, self._call = write, envelope, call
+    def __init__(self, write: Callable[..., None], envelope: Envelope) -> None:
+        self._write, self._envelope = write, envelope
+        self._call = f"{envelope.caller} {envelope.site} {envelope.nth}"  # for the draws
 
     def request(self, number: int, fault: Fault, function: partial[Any]) -> partial[Any]:
         """Return the function with its arguments, in which one tensor is changed."""

@@ -99,8 +99,7 @@ class Delivery:
         self.callee, self.envelope = callee, envelope
         self.faults = envelope.faults.items()
         self.raised: set[int] = set()
-        call = f"{envelope.caller} {envelope.site} {envelope.nth}"
-        self.corrupter = MessageCorrupter(self.write, envelope, call)
+        self.corrupter = MessageCorrupter(self.write, envelope)
 
     def write(self, event: str, number: int, fault: Fault, **details: Any) -> None:
         at = {"site": fault.site, "nth": self.envelope.counts[str(fault.site)]}

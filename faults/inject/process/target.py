@@ -7,24 +7,20 @@ import os
 import resource
 import signal
 import time
-from contextlib import suppress
 from pathlib import Path
 
 from faults.ledger.ledger import SUFFIX, boot_id
 from faults.plan.crash_ways import signal_of, status_of
-from reference.system.processes import readable
+from reference.system.processes import readable, told
 
 # Those of a process; a thread has masks of its own for what it blocks, and for what only it has to handle.
-IGNORED, HANDLED, PENDING = "SigIgn:", "SigCgt:", "ShdPnd:"
-BLOCKED, OF_THREAD = "SigBlk:", "SigPnd:"
+IGNORED, HANDLED, PENDING = "SigIgn", "SigCgt", "ShdPnd"
+BLOCKED, OF_THREAD = "SigBlk", "SigPnd"
 
 
 def has_signal(pid: int, mask: str, number: int) -> bool:
     """Whether this signal is in a mask of a process or a thread. False if that has ended."""
-    with suppress(OSError):
-        lines = map(str.split, Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines())
-        return any(int(words[1], 16) >> (number - 1) & 1 for words in lines if words and words[0] == mask)
-    return False
+    return bool(int(told(pid, mask) or "0", 16) >> (number - 1) & 1)
 
 
 def end_now(how: str | None) -> None:
