@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import time
+from bisect import insort
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from fnmatch import fnmatchcase
@@ -199,8 +200,7 @@ def run_cells(run: Runner, healthy: Run, place: Path, options: Any, timeout: flo
             results = way(run, todo, place, due=due, done=len(swept.results), on_start=tick)
             with closing(results):  # at once, if it is interrupted
                 for result in results:
-                    swept.results.append(result)
-                    swept.results.sort(key=lambda result: int(result.folder.name))
+                    insort(swept.results, result, key=lambda each: int(each.folder.name))
                     passed.append(result.passed)
 
     if not todo:

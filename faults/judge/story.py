@@ -59,8 +59,8 @@ def sentence(facts: Facts, judgement: Judgement) -> str:
 def _happened(facts: Facts) -> Iterator[str]:
     """Yield sentences: the faults that fired and the failures, by time, and when all had ended."""
     run = facts.run
-    hits = sorted(((event.time, number) for number, event in facts.effects.items() if event is not None))
-    hits = [each for each in hits if each[1] in facts.has_fired]
+    effects = {number: event for number, event in facts.effects.items() if number in facts.has_fired}
+    hits = sorted((event.time, number) for number, event in effects.items() if event is not None)
     failures = facts.of_roles or facts.failures
     noticed = [each for each in failures if each.end.process not in facts.killed]
     told = []

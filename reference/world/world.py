@@ -163,9 +163,10 @@ class World:
         ]
         if not lost or self.life > self._restarts:
             return False
-        # Who was killed, or left, is the cause of what others raised, which may have been told before.
-        dropped = {name: bool(handle.dropped) for name, handle in self._handles.items()}  # it ended by itself meanwhile
-        first = min(lost, key=lambda each: (dropped[each.role], isinstance(each.outcome, Raised), each.ended))
+        # Who was killed, or left, is the cause of what others raised, which may have been told before. Who was to be
+        # ended with another one, and ended by itself, is no cause.
+        dropped = {name for name, handle in self._handles.items() if handle.dropped}
+        first = min(lost, key=lambda each: (each.role in dropped, isinstance(each.outcome, Raised), each.ended))
         seen = self._error
         overdue = isinstance(first.outcome, Overdue) and not first.outcome.why  # the deadline is that of all lives
         self._error = None if isinstance(first.outcome, Killed) else (first.role, str(first.outcome), self._start)

@@ -227,7 +227,7 @@ def return_and_end_later(place: Path, seconds: float) -> int:
     def stay() -> None:
         await_true(lambda: not threading.main_thread().is_alive())
         (place / "reported").touch()
-        time.sleep(seconds)
+        time.sleep(seconds)  # nothing happens here meanwhile: the world's grace passes
 
     threading.Thread(target=stay).start()
     return 7
