@@ -156,7 +156,7 @@ class RoleHandle:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)  # the processes that the role had started
         if self._asked is not None:
-            self.outcome = Overdue(self._read_stacks(), self._why)
+            self.outcome = Overdue(self._read_stacks(complete=code == -STACKS_SIGNAL), self._why)
         elif code < 0:
             self.outcome = Killed(-code, self.dropped if -code == signal.SIGKILL else "")
         elif self._report is None or (code and isinstance(self._report, Returned)):
@@ -177,9 +177,10 @@ class RoleHandle:
             self._sending.release()
         self.process.close()
 
-    def _read_stacks(self) -> str:
+    def _read_stacks(self, complete: bool) -> str:
+        """``complete``: the signal ended the process, as it does after the last stack. Else it ended meanwhile."""
         stacks = self._stacks.read_text(errors="replace") if self._stacks.exists() else ""
-        if self._kernel_state or not stacks:
+        if not (complete and stacks):
             stacks += f"(no complete stacks; kernel state: {self._kernel_state or 'ended at once'})\n"
         return stacks
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -90,16 +91,18 @@ def test_a_role_that_has_not_begun_to_start_is_not_stuck_and_holds_up_no_other()
     assert outcomes == dict.fromkeys("ab", Returned(None))
 
 
-def one_stops_and_one_fails(place: Path) -> dict[str, Any]:
+def one_stops_and_one_fails(place: Path, stop: Callable[..., None]) -> dict[str, Any]:
     """The second role fails when the first one is stopped."""
     pid, plays = place / "pid", place / "plays"
-    return {"a": partial(roles_grace.stop, pid, plays), "b": partial(roles_grace.play_and_fail, plays, pid)}
+    return {"a": partial(stop, pid, plays), "b": partial(roles_grace.play_and_fail, plays, pid)}
 
 
 def test_a_stopped_role_is_ended_once_the_others_have_ended_or_wait(tmp_path: Path) -> None:
-    outcomes = played({**one_stops_and_one_fails(tmp_path), "c": roles_plain.nothing}, grace=1)
+    roles = one_stops_and_one_fails(tmp_path, roles_grace.stop_for_good)
+    outcomes = played({**roles, "c": roles_plain.nothing}, grace=1)
     assert str(outcomes["a"]) == "was stopped, while all others had ended or waited, and was ended after 1 s"
-    assert "role.py" in stacks(outcomes["a"])  # it goes on to write them, so `stop` itself may have ended by then
+    assert "in stop_for_good" in stacks(outcomes["a"])
+    assert "no complete" not in stacks(outcomes["a"])
     assert isinstance(outcomes["c"], Raised)
     assert outcomes["c"].type == LOST
 
@@ -114,7 +117,7 @@ def wait_until_failed(world: World, role: str) -> None:
 
 
 def test_a_stopped_role_that_goes_on_within_the_grace_is_not_ended(tmp_path: Path) -> None:
-    with launch(one_stops_and_one_fails(tmp_path), deadline=DEADLINE, grace=30) as world:
+    with launch(one_stops_and_one_fails(tmp_path, roles_grace.stop), deadline=DEADLINE, grace=30) as world:
         wait_until_failed(world, "b")
         os.kill(world.pids["a"], signal.SIGCONT)
         stopped = world.wait()["a"]

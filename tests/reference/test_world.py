@@ -130,11 +130,13 @@ def test_a_role_that_writes_no_stacks_is_overdue_and_killed() -> None:
     assert re.fullmatch(r"\(no complete stacks; kernel state: S \(sleeping\)\)\n", overdue.stacks), overdue.stacks
 
 
-def test_a_role_that_ends_before_it_writes_stacks_says_so() -> None:
-    with launch({"a": roles_plain.end_when_asked}, deadline=1.0) as world:
+def test_a_role_that_ends_while_it_writes_stacks_says_so(tmp_path: Path) -> None:
+    """A thread may write them while another one ends the process."""
+    end = partial(roles_plain.end_when_asked, tmp_path / "a.stacks", "Thread 1:\n")
+    with launch({"a": end}, deadline=1.0, folder=tmp_path) as world:
         overdue = world.wait()["a"]
     assert isinstance(overdue, Overdue)
-    assert overdue.stacks == "(no complete stacks; kernel state: ended at once)\n"
+    assert overdue.stacks == "Thread 1:\n(no complete stacks; kernel state: ended at once)\n"
 
 
 def test_a_role_that_outlives_its_killing_is_due_again_later_and_not_at_once(tmp_path: Path) -> None:

@@ -105,6 +105,12 @@ def stop(place: Path | None = None, *after: Path) -> None:
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
+def stop_for_good(*places: Path) -> None:
+    """`stop`, and never end by oneself, even when continued."""
+    stop(*places)
+    wait_for_ever()
+
+
 def wait_for_ever(place: Path | None = None) -> None:
     """``place``: a file that tells that this role plays."""
     if place is not None:
