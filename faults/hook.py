@@ -241,7 +241,12 @@ def _listen(announcer: Announcer, ledger: Ledger, undo: ExitStack) -> None:
 
 
 def _step(announcer: Announcer, ledger: Ledger, what: str, number: int) -> None:
-    """Record and announce a step, or that a checkpoint is saved; of a program with very many the first ones only."""
+    """Record and announce a step, or that a checkpoint is saved; of a program with very many the first ones only.
+
+    Those of a forked child are not the role's. Besides, it could wait for ever for a lock of its parent's thread.
+    """
+    if ledger.process != os.getpid():
+        return
     if number <= RECORDED:
         ledger.write(what, number=number)
     announcer.announce(what, number)
@@ -249,7 +254,7 @@ def _step(announcer: Announcer, ledger: Ledger, what: str, number: int) -> None:
 
 def _logged(ledger: Ledger, numbers: Iterator[int], record: logging.LogRecord) -> None:
     """Record what a role logs as an error, with the exception if there is one: the first `RECORDED` records."""
-    if next(numbers) <= RECORDED:
+    if ledger.process == os.getpid() and next(numbers) <= RECORDED:
         error = record.exc_info[1] if record.exc_info else None
         links = {} if error is None else {"links": to_json(links_of(error, raised_there))}
         ledger.write("logged", text=record.getMessage()[:TEXT], **links)

@@ -96,8 +96,9 @@ def plans(
 ) -> st.SearchStrategy[Plan]:
     """Draw plans of at most ``max_faults`` different `faults`; the seed is drawn if a fault has a chance.
 
-    ``min_faults`` counts draws: two equal faults, or two of the same message type, become one fault. `faults` explains
-    the other arguments and the errors. One fault can keep another from firing (a crash prevents all later ones).
+    ``min_faults`` counts draws: two equal faults, two of the same message type, or two `Slow` of a role become one
+    fault. `faults` explains the other arguments and the errors. One fault can keep another from firing: a crash
+    prevents all later ones.
     """
     if not 0 <= min_faults <= max_faults:
         raise ValueError(f"wanted 0 <= min_faults <= max_faults, got {min_faults} and {max_faults}")
@@ -117,7 +118,8 @@ def _plan(draw: st.DrawFn, one: st.SearchStrategy[Fault], least: int, most: int)
         if fault.times is not None:  # the faulty agent has one number for all messages
             times = times or fault.times
             fault = replace(fault, times=times)
-        distinct.setdefault((fault.kind, fault.message) if fault.message else fault, fault)
+        own: object = (fault.kind, fault.role) if fault.traits.one_for_each_role else fault
+        distinct.setdefault((fault.kind, fault.message) if fault.message else own, fault)
     seed = draw(st.integers(0, 2**63 - 1))
     chance = any(fault.chance_percent is not None for fault in distinct.values())
     return Plan(tuple(distinct.values()), seed if chance else 0)

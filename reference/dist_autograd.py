@@ -12,8 +12,8 @@ Pass c has the loss (c + 1) × Σ (p1 + p2)².
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -110,6 +110,14 @@ class Trainer:
         return {name: rpc.rpc_sync(name, function, args=(rref, *args)) for name, rref in self.parameters.items()}
 
 
+def results_of(contexts: Sequence[Future[Pass]]) -> list[Pass]:
+    """Wait for all contexts. Raises the first error that is not only that another one has failed."""
+    errors = [error for each in contexts if (error := each.exception()) is not None]
+    if errors:
+        raise next((error for error in errors if not isinstance(error, threading.BrokenBarrierError)), errors[0])
+    return [each.result() for each in contexts]
+
+
 def gradient(parameter: RRef[Any], context_id: int) -> torch.Tensor:
     """Runs on the owner: the parameter's gradient in that context, which is never in ``.grad``."""
     gradients = dist_autograd.get_gradients(context_id)  # type: ignore[attr-defined]
@@ -143,7 +151,7 @@ def run_trainer(case: Case) -> Trace:
         trainer.on_owners(resume)
     with ThreadPoolExecutor(case.contexts) as threads:
         for step in range(start, case.steps):
-            passes = list(threads.map(trainer.train_in_context, range(case.contexts)))
+            passes = results_of([threads.submit(trainer.train_in_context, c) for c in range(case.contexts)])
             losses = {f"context{c}": done.loss for c, done in enumerate(passes)}
             gradients = {
                 f"context{c}/{name}": tensor for c, done in enumerate(passes) for name, tensor in done.gradients.items()

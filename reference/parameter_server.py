@@ -164,11 +164,12 @@ class Worker:
     def __init__(self, case: Case, name: str) -> None:
         self.case = case
         self.name = name
-        # The RRef itself, because to_here() would fetch a copy of the server, and train that (S1.9, S1.11).
-        self.ps_rref = rpc_sync("ps", get_parameter_server, args=(case.timeout,), timeout=case.reply_timeout)
         self.local_model = build_model(case).to(device_in_turn(case.device, worker_names(case).index(name)))
         # What this worker has pulled last decides its next gradients.
         self.pulls = self.pushes = checkpoint.resume(model=self.local_model)
+        if self.pushes < case.steps:  # otherwise nothing is left to do, and the server may have ended
+            # The RRef itself, because to_here() would fetch a copy of the server, and train that (S1.9, S1.11).
+            self.ps_rref = rpc_sync("ps", get_parameter_server, args=(case.timeout,), timeout=case.reply_timeout)
         self.future: torch.futures.Future[bool] | None = None
 
     def pull(self) -> None:

@@ -69,9 +69,12 @@ def main(arguments: Sequence[str]) -> int:
 
 @contextmanager
 def as_runs_write(found: Run) -> Iterator[None]:
-    """Raise RecordError for any error in the block: a file that no run wrote may break a check in any way."""
+    """Raise RecordError for any error in the block but of the system: a file that no run wrote may break a check in any
+    way."""
     try:
         yield
+    except OSError:  # such as a disk that is full
+        raise
     except Exception as error:
         why = f"it holds what no run writes ({type(error).__name__}: {error})"
         raise record.RecordError(f"{found.name} cannot be judged: {why}") from error

@@ -27,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         merged = merge(reports)
         tell_sweep(options, merged, {})
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise BadInput(f"a report holds what no sweep writes ({type(error).__name__}: {error})") from error
     return exit_status(merged["passed"])
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from faults.cli.options import HEALTHY, LEAKS, PLAN, parser_of, plan_of
 from faults.ledger.run_files import renewed
 from faults.script.autostart import VARIABLE
+from faults.script.script import check_network
 from reference.cli.options import BadInput
 from reference.system.text import shown
 
@@ -23,6 +24,8 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     if not str(Path(options.dir).absolute()).isprintable():
         raise BadInput(f"prepare {shown(options.dir)}: wanted a folder whose name can be printed")
-    with renewed(plan_of(options), options.dir, trace=options.leaks == "trace") as place:
+    plan = plan_of(options)
+    check_network(plan)
+    with renewed(plan, options.dir, trace=options.leaks == "trace") as place:
         print(f"{VARIABLE}={place}")
     return 0

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from faults.cli.check_command import as_runs_write
 from faults.cli.options import EXPECT, folder, parser_of
-from faults.cli.reports import write_page
+from faults.cli.reports import check_files, write_page
 from faults.judge.facts import Facts
 from faults.judge.rules import judge
 from faults.ledger import record
-from reference.cli.options import BadInput, check_writable
+from reference.cli.options import BadInput
 from reference.system.files import whole
 from reference.system.text import one_line
 
@@ -25,10 +25,8 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     out = options.out or str(Path(options.dir, "report.html"))
     found = record.read(options.dir)
+    check_files((out, options.perfetto), options.dir)
     write_trace = None if options.perfetto is None else _trace_writer()
-    for path in (out, options.perfetto):
-        if path is not None:
-            check_writable(path)
     with as_runs_write(found):
         judgement = judge(found, expected=options.expect_error)
         write_page(out, found, judgement, Path(options.dir))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -43,11 +43,15 @@ def check_reports(options: Any) -> None:
 
     A file may lie in the run's own folder, which need not be there yet.
     """
-    given = [path for path in (options.json, options.junit, options.html) if path is not None]
+    check_files((options.json, options.junit, options.html), getattr(options, "dir", None))
+
+
+def check_files(paths: Iterable[str | None], of_run: str | None) -> None:
+    """`check_reports` of these files. ``of_run``: the folder of the run, if it is kept."""
+    given = [path for path in paths if path is not None]
     for path in given:
         if [*map(os.path.realpath, given)].count(os.path.realpath(path)) > 1:
             raise BadInput(f"got {path} for several reports: wanted a file for each")
-    of_run = getattr(options, "dir", None)
     folder = None if of_run is None else Path(os.path.realpath(of_run))
     for path in given:
         file = Path(os.path.realpath(path))

@@ -14,6 +14,7 @@ from faults.cli.options import Option, only_theirs, parser_of, results_of, start
 from faults.judge.bound import turn_of
 from faults.judge.rules import Judgement
 from faults.ledger.record import Run
+from faults.ledger.run_files import replaceable
 from faults.plan.plan import Plan
 from faults.run.sweep import Runner, SweepFailed, healthy
 from faults.script.results import Results
@@ -108,7 +109,8 @@ class ScriptTarget:
             raise BadInput("--same-output and --same-file compare with a healthy run: wanted --plan, got --healthy")
         results = self.results
         if plan.faults and results.wanted:
-            healthy(partial(self._run, results=results), self.name, place / "healthy")
+            with replaceable(place):  # otherwise nothing begins
+                healthy(partial(self._run, results=results), self.name, place / "healthy")
             results = results.of(place / "healthy")
         return self._run(plan, place, results=results, expected=self.expected)
 

@@ -27,7 +27,7 @@ def in_this_life(plan: Plan, folder: Path, role: str) -> PlanOfLife:
     """Return the plan as it acts in a life of this role that is about to begin.
 
     The role's ledger tells how many lives it has had, and which faults have hit its calls and come at its moments. A
-    fault of every call, or of calls by chance, happens in each life.
+    fault of every call, or of calls by chance, happens in each life. A network outlives a life, with its faults.
     """
     lives, hit = 1, set[int]()
     for line in _lines(folder / f"{role}{SUFFIX}"):
@@ -35,7 +35,7 @@ def in_this_life(plan: Plan, folder: Path, role: str) -> PlanOfLife:
             lives += 1
         if line.get("event") in ("invoke", "gradient"):
             hit.update(line.get("faults") or ())
-        elif line.get("event") == "fired" and plan.faults[line["fault"]].place == "process":
+        elif line.get("event") == "fired" and plan.faults[line["fault"]].place in ("process", "network"):
             hit.add(line["fault"])
     asleep = {number for number, fault in enumerate(plan.faults) if not _acts(fault, lives, number in hit)}
     return PlanOfLife(plan.faults, plan.seed, frozenset(asleep))

@@ -9,7 +9,7 @@ more. `gaps` says what the record of the run lacks.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -251,17 +251,30 @@ def _of_world(run: Run) -> list[Life]:
 
 
 def _of_script(run: Run) -> list[Life]:
-    latest = starts_of(run.timeline)
-    killed = crashes(run.timeline)
+    latest, killed = starts_of(run.timeline), crashes(run.timeline)
+    lives = [
+        (role, number, events)
+        for role in roles_of(run.timeline)
+        for number, events in enumerate(_lives_of(run.timeline, role), 1)
+    ]
+    count = Counter(_pid(events[0]) for *_, events in lives if _is_last(events, latest))
     found = []
-    for role in roles_of(run.timeline):
-        for number, events in enumerate(_lives_of(run.timeline, role), 1):
-            process, last = _pid(events[0]), latest[_pid(events[0])] is events[0]
-            # Nothing ended a process that has started RPC again.
-            earlier = End("Returned", "returned", events[-1].time + run.zero, process=process)
-            end = _end(run, events, process, killed.get(process, [])) if last else earlier
-            found.append(Life(role, number, process, events, last, end))
+    for role, number, events in lives:
+        process, is_last = _pid(events[0]), _is_last(events, latest)
+        # Nothing ended a process that has started RPC again.
+        end = End("Returned", "returned", events[-1].time + run.zero, process=process)
+        if is_last:
+            status = run.statuses.get(process) if count[process] == 1 else None  # or nobody knows whose it is
+            end = _end(run, events, process, status, killed.get(process, []))
+        found.append(Life(role, number, process, events, is_last, end))
     return found
+
+
+def _is_last(events: Sequence[Event], latest: Mapping[int, Event]) -> bool:
+    """Whether this is the last life of its process. A process that has started RPC again writes no more of the life
+    before. One that does is another process with the same id, of another machine or container."""
+    start = latest[_pid(events[0])]
+    return start is events[0] or start.time < events[-1].time
 
 
 def _lives_of(timeline: Timeline, role: str) -> list[list[Event]]:
@@ -288,11 +301,10 @@ def _pid(start: Event) -> int:
     return int(start.details.get("pid", 0))
 
 
-def _end(run: Run, events: Sequence[Event], process: int, hits: Sequence[Event]) -> End:
+def _end(run: Run, events: Sequence[Event], process: int, status: int | None, hits: Sequence[Event]) -> End:
     """How a process that played a role ended, at its last life. What it did itself counts before what hit it."""
     time = events[-1].time + run.zero
     raised, left = _last(events, "raised"), _last(events, "exit")
-    status = run.statuses.get(process)
     if status is None and left is not None and (left.details.get("status") is not None or process not in run.gone):
         status = int(left.details.get("status") or 0)
     if raised is not None:

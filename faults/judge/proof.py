@@ -108,10 +108,17 @@ def fired(run: Run, proofs: Proofs) -> Proof:
 
 
 def _completed(run: Run) -> Iterator[Event]:
-    """Yield the firings that prove a fault. A `Duplicate` fires when a call begins again: it is proven at the end."""
+    """Yield the firings that prove a fault: none that failed then. A `Duplicate` fires when a call begins again: it is
+    proven at the end."""
     twice = {number for number, fault in enumerate(run.plan.faults) if fault.traits.unfinished}
-    yield from (event for event in firings(run) if event.details["fault"] not in twice)
+    failed = {_victim(event) for event in run.timeline.of("failed")}
+    yield from (event for event in firings(run) if event.details["fault"] not in twice and _victim(event) not in failed)
     yield from (event for event in run.timeline.of("effective") if event.details.get("fault") in twice)
+
+
+def _victim(event: Event) -> tuple[object, ...]:
+    """Identify what a fault has hit, of all that one process tells of it."""
+    return event.process, event.details.get("fault"), event.details.get("caller"), *event.call
 
 
 def repeated(run: Run) -> Iterator[str]:

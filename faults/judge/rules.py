@@ -33,8 +33,9 @@ MISTAKES = {
 _OF_NO_DATA = {"NameError", "ImportError"}
 # Errors that end a wait which has reached its limit.
 TIMEOUTS = {"TimeoutError", "BrokenBarrierError", "Empty", "Full", "TimeoutExpired", "DistStoreError"}
-# torch's code of a time-out of RPC, which torch itself knows it by. Messages of its engine are no recorded calls.
-_TIMED_OUT = "RPCErr:1:"
+# torch's code of a time-out of RPC, which torch itself knows it by, and its words for others, such as those of gloo,
+# which have no type of their own. Messages of its engine are no recorded calls.
+_TIMED_OUT = ("RPCErr:1:", "Timed out waiting")
 
 # Counts of `rpc.shutdown` that are no leak: messages about RRefs that torch awaits an answer to, or sends again later.
 _PASSING = ("num_pending_futures",)
@@ -140,9 +141,10 @@ def _ends(facts: Facts) -> Check:
         return Check("ends", "hung", False, text)
     if running and facts.command is not None and facts.command.kind == "Killed":
         seconds = run.start + run.seconds - facts.command.time
+        killed = ", which the plan had killed" if facts.command.process in facts.killed else ", which was killed"
         still = f"{', '.join(running)} still ran {seconds:.1f} s after the command"
-        return Check("ends", "hung", False, f"{still}, which the plan had killed, wanted an end of every role")
-    slow = [text for failure in facts.failures if (text := _too_late(facts, failure))]
+        return Check("ends", "hung", False, f"{still}{killed}, wanted an end of every role")
+    slow = [text for each in facts.failures if not _is_store_race(facts, each) if (text := _too_late(facts, each))]
     return Check("ends", "hung", not slow, "; ".join(slow) or "in time")
 
 
@@ -333,10 +335,14 @@ def _needed(facts: Facts, expected: Sequence[str]) -> Check:
 def _reached_a_limit(facts: Facts) -> bool:
     failed = facts.run.timeline.of("fail", "info")
     chains = [*(each.links for each in facts.failures), *map(links_in, failed)]
-    if any(not TIMEOUTS.isdisjoint(link.types) or _TIMED_OUT in link.text for links in chains for link in links):
+    if any(_is_timeout(link) for links in chains for link in links):
         return True
     limits = {event.made: float(event.details.get("timeout", 0.0)) for event in facts.run.timeline.of("invoke")}
     return any(0 < limits.get(each.made, 0.0) <= float(each.details.get("seconds", 0.0)) for each in failed)
+
+
+def _is_timeout(link: Link) -> bool:
+    return not TIMEOUTS.isdisjoint(link.types) or any(words in link.text for words in _TIMED_OUT)
 
 
 def _fired(facts: Facts) -> Check:

@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
+from functools import partial
+from types import CodeType
 from typing import Any
 
 from reference.system.text import telling_line
@@ -97,6 +101,20 @@ def _identity(error: BaseException) -> str:
         setattr(error, _MARK, mark)
         return mark
     return ""
+
+
+def of_a_handler(error: BaseException) -> bool:
+    """Whether a handler of a signal has raised it. Then it is the program's error, in whatever the signal has met."""
+    codes = {_code_of(signal.getsignal(each)) for each in signal.valid_signals()}
+    return any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))
+
+
+def _code_of(handler: Any) -> CodeType | None:
+    while isinstance(handler, partial):
+        handler = handler.func
+    if not callable(handler):  # the default action
+        return None
+    return getattr(handler, "__code__", None) or getattr(type(handler).__call__, "__code__", None)
 
 
 def first_line(error: BaseException) -> str:

@@ -93,7 +93,7 @@ class OwnErrors:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, Exception):
+        if isinstance(error, Exception) and not error_links.of_a_handler(error):
             self._ledger.broken(error)
 
 
@@ -310,9 +310,15 @@ Starts = list[tuple[str, dict[str, Any]]]
 
 
 def _starts(lines: Mapping[str, list[dict[str, Any]]]) -> Starts:
-    """Return roles and their starts, the earliest first; a role that was started again has several."""
+    """Return roles and their starts, the earliest first, of one clock by it. A role that began again has several.
+
+    Of two starts within a moment, the one with the earlier monotonic time may have the later wall time.
+    """
     starts = [(role, line) for role, each in lines.items() for line in each if line["event"] == "start"]
-    return sorted(starts, key=lambda item: float(item[1]["wall"]))
+    first: dict[str, float] = {}
+    for role, line in sorted(starts, key=lambda item: float(item[1]["wall"])):
+        first.setdefault(_clock(role, line), float(line["wall"]))
+    return sorted(starts, key=lambda item: (first[_clock(*item)], float(item[1]["time"])))
 
 
 def _merged(lines: Mapping[str, list[dict[str, Any]]], starts: Starts) -> Iterable[Event]:

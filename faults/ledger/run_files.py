@@ -155,6 +155,22 @@ _SIGN = re.compile(r"\+\.\d+\.status|\+\.stacks")
 
 
 @contextmanager
+def replaceable(folder: str | os.PathLike[str]) -> Iterator[Path]:
+    """`reserved`, for a folder whose run may be replaced.
+
+    Raises:
+        PlanError: the folder holds a file with a run's name that no run wrote.
+    """
+    with reserved(folder) as place:
+        _recover(place)
+        if stranger := _stranger(place):
+            raise PlanError(
+                f"{place} has {stranger.name}, which no run has written: wanted an empty folder, or one of a run"
+            )
+        yield place
+
+
+@contextmanager
 def renewed(plan: Plan, folder: str | os.PathLike[str], *, trace: bool = False) -> Iterator[Path]:
     """Yield the folder with ``plan`` and no files of an earlier run. Until the block ends, no other run begins there.
     ``trace``: the roles trace their RRefs and autograd contexts.
@@ -167,12 +183,7 @@ def renewed(plan: Plan, folder: str | os.PathLike[str], *, trace: bool = False) 
             is going on there.
         OSError: the folder cannot be made or written.
     """
-    with reserved(folder) as place:
-        _recover(place)
-        if stranger := _stranger(place):
-            raise PlanError(
-                f"{place} has {stranger.name}, which no run has written: wanted an empty folder, or one of a run"
-            )
+    with replaceable(folder) as place:
         _set_aside(place)
         try:
             (place / MARK).touch()

@@ -81,7 +81,7 @@ _PATTERNS = {
     **dict.fromkeys(("role", "to", "peer"), re.compile(ROLE)),
     "site": re.compile(SITE),
     "how": re.compile(crash_ways.FORM),
-    "lives": re.compile(r"every|[1-9]\d{0,3}"),
+    "lives": re.compile(r"every|[1-9][0-9]{0,3}"),
 }
 _WANTED = {
     **dict.fromkeys(("role", "to", "peer"), "a role's name"),

@@ -9,6 +9,7 @@ prints and which can be pasted back.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -163,6 +164,10 @@ class Plan:
         if len(times) > 1:
             raise PlanError(f"'times' must be the same for all lost messages of a plan, got {times[0]} and {times[1]}")
         self._check_messages()
+        alone = Counter((fault.kind, fault.role) for fault in self.faults if fault.traits.one_for_each_role)
+        for (kind, role), count in alone.items():
+            if count > 1:
+                raise PlanError(f"'role' {role}: wanted one {kind}, got {count}")
 
     def _check_messages(self) -> None:
         """Refuse two faults of one message type for one role: torch's faulty agent has one delay for each."""

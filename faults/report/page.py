@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,8 @@ from faults.script.results import printed
 from faults.script.stacks import STACKS
 from reference import TUTORIALS
 from reference.outcome import end_of
-from reference.system.files import Unusable, content_of, log_of, stacks_of
-from reference.system.text import one_line
+from reference.system.files import Unusable, last_of, log_of, stacks_of
+from reference.system.text import one_line, printable
 
 # The most roles whose ends are shown with their logs.
 LOGS = 40
@@ -57,7 +56,7 @@ def page(facts: Facts, judgement: Judgement, folder: Path, said: tuple[str, str]
         repeat=list(_repeat(facts)),
         seconds=f"The run took {run.seconds:.2f} s, with its start." if run.complete else "",
         versions=", ".join(_versions(facts)),
-        made=f"Made by torch-rpc-reference {version('torch-rpc-reference')} from the folder “{line(str(folder))}”.",
+        made=f"Made by torch-rpc-reference from the folder “{line(str(folder))}”.",
     )
     return text
 
@@ -182,9 +181,9 @@ def _files(folder: Path, role: str) -> Iterator[tuple[str, str]]:
 
 
 def _end_of(path: Path) -> str:
-    """The last lines of a file, with characters that can be printed; empty if there is none, or it is too long."""
+    """The last lines of a file, with characters that can be printed; empty if there is none."""
     try:
-        lines = end_of(content_of(path).decode(errors="replace")).splitlines()
+        lines = end_of(last_of(path).decode(errors="replace")).splitlines()
     except Unusable:
         return ""
     return "\n".join(one_line(each) for each in lines)
@@ -195,15 +194,15 @@ def _repeat(facts: Facts) -> Iterator[tuple[str, str]]:
     plan = str(facts.run.plan)
     how = f"--plan {shlex.quote(plan)}" if facts.run.has_faults else "--healthy"
     if facts.run.has_faults:
-        yield "The plan", one_line(plan)
+        yield "The plan", printable(plan)
     name, *fields = facts.run.name.split(" ")
+    title = "The command, without the options that say what is right, how long it may take and how often it starts"
     if facts.run.is_script:
-        title = "The command, without the options that say what is right and how long it may take"
-        yield title, one_line(f"python -m faults run {how} --script {facts.run.name}")
+        yield title, printable(f"python -m faults run {how} --script -- {facts.run.name}")
     elif name in TUTORIALS:
-        yield "The command", one_line(f"python -m faults run {name} {_options(fields)}{how}")
+        yield title, printable(f"python -m faults run {name} {_options(fields)}{how}")
     if facts.run.has_faults:
-        yield "The mark of a test", one_line(f"@pytest.mark.plan({plan!r})")
+        yield "The mark of a test", printable(f"@pytest.mark.plan({plan!r})")
 
 
 def _options(fields: list[str]) -> str:

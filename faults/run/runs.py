@@ -78,16 +78,16 @@ def check_roles(plan: Plan, roles: Sequence[str]) -> None:
         PlanError: the plan names such a role.
     """
     for fault in plan.faults:
-        named = [fault.role, fault.to, *(fault.roles or ()), fault.moment.role if fault.moment else None]
+        named = [fault.role, fault.to, fault.peer, *(fault.roles or ()), fault.moment.role if fault.moment else None]
         strange = [name for name in named if name is not None and name not in roles]
         if strange:
             raise PlanError(f"{fault}: no role {strange[0]}; wanted some of {', '.join(roles)}")
 
 
-def prepared(plan: Plan, folder: str | os.PathLike[str], *, trace: bool = False) -> Path:
-    """Write the plan into the run's folder, and remove the files of an earlier run. Arguments and errors are those of
+def prepared(plan: Plan, folder: str | os.PathLike[str]) -> Path:
+    """Write the plan into the run's folder, and remove the files of an earlier run. The errors are those of
     `renewed`."""
-    with renewed(plan, folder, trace=trace) as place:
+    with renewed(plan, folder) as place:
         return place
 
 

@@ -13,14 +13,14 @@ import subprocess
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from faults.ledger.run_files import RESULTS
 from faults.plan.places import shown
-from reference.system.files import Unusable, content_of
+from reference.system.files import Unusable, last_of
 from reference.system.text import one_line
 
 
@@ -173,6 +173,15 @@ class Results:
         place.mkdir()
         return place / OUTPUT, place / ERRORS
 
+    @contextmanager
+    def taken_after_an_error(self, folder: Path) -> Iterator[None]:
+        """Leave none of the program's files in its place if the block fails: the next run could not begin."""
+        try:
+            yield
+        except BaseException:
+            self._take(folder)
+            raise
+
     def end(self, folder: Path, returned: bool) -> tuple[str, str] | None:
         """Check the results, and move the program's files into the run's folder.
 
@@ -243,8 +252,8 @@ def printed(folder: Path) -> Iterator[tuple[str, list[str]]]:
     """Yield the streams into which a program has printed, each with its last lines, of limited length. Of equal ones
     only the last, with their count; among errors also of those that differ only in numbers, such as a time."""
     for name, form in ((OUTPUT, str.strip), (ERRORS, _form)):
-        with suppress(Unusable):  # a world's roles have logs instead, and a file may be too long
-            lines = content_of(folder / RESULTS / name).decode(errors="replace").splitlines()
+        with suppress(Unusable):  # a world's roles have logs instead
+            lines = last_of(folder / RESULTS / name).decode(errors="replace").splitlines()
             forms = Counter(map(form, filter(str.strip, lines)))
             once = [(line, count) for line in reversed(lines) if (count := forms.pop(form(line), 0))][::-1]
             more = f", the last {LINES} of {len(once)} lines" if len(once) > LINES else ""
@@ -265,7 +274,12 @@ def _name(number: int, path: Path) -> str:
 def _run(command: str, variables: dict[str, str]) -> tuple[int | None, str]:
     """Run a command that checks. Return its status, None if it takes too long, and the last line that it printed."""
     with subprocess.Popen(
-        ["sh", "-c", command], env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+        ["sh", "-c", command],
+        env=variables,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
     ) as process:
         try:
             said, _ = process.communicate(timeout=CHECK_SECONDS)

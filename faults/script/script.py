@@ -89,7 +89,7 @@ def execute(
 
     ``streams``: where it prints, as arguments of `Popen`; ``first``: seconds after which ``deadline`` is asked for the
     seconds until the command is overdue, because these depend on what the ledgers tell by then; ``survivors``: asked
-    for the seconds that roles have to end after the plan has killed the command.
+    for the seconds that roles have to end after a signal has ended the command.
 
     Raises:
         OSError: the command cannot be started.
@@ -98,7 +98,9 @@ def execute(
     ends = _Ends(place)
     with tied_environment() as variables, adopting() as left:
         environment = {**environment_for(place), **variables, WHOLE_LINES: "1"}
-        process = subprocess.Popen(command, env=environment, start_new_session=True, **streams)
+        process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True, **streams
+        )
         try:
             end = _wait(process, ends, first, deadline)
             ended = _overdue(end, place) if end.kind == "Overdue" else _ended(end, place, left, ends, survivors)
@@ -147,9 +149,8 @@ def _overdue(end: End, place: Path) -> Ended:
 def _ended(end: End, place: Path, left: Callable[..., list[str]], ends: _Ends, survivors: Callable[[], float]) -> Ended:
     """Look at what a command leaves, before its session is killed. A command that was killed could not clean up; roles
     that outlive it have their bound."""
-    by_plan = end.kind == "Killed" and end.process in crashes(read(place))
     orphans = left(grace_of(place)) if end.kind in ("Returned", "Exited") else []
-    running = _running(read(place), survivors() if by_plan else GRACE)
+    running = _running(read(place), survivors() if end.kind == "Killed" else GRACE)
     ends.wait(0.0)
     return Ended(end, running, orphans, read(place))
 
@@ -242,7 +243,7 @@ def run_script(
             first_seen, last = so_far()
             return max(patience, max(0.0, first_seen - begun) + last + LATER)
 
-        with _printing(results, place) as streams:
+        with _printing(results, place) as streams, results.taken_after_an_error(place):
             ended = execute(command, place, streams, deadline or patience, due, lambda: so_far()[1])
         seconds = time.monotonic() - begun
         trace_, difference = results.end(place, ended.end.returned) or (None, "")

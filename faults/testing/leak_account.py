@@ -19,6 +19,7 @@ import pytest
 from faults.run.leftovers import SHARED, command, ends_by, everybody, is_tracker, relatives, shared_memory
 from faults.testing.running_test import RunningTest
 from faults.testing.settings import IDLE_WORLDS, KINDS, PROCESS_MARK, RUNNING_TEST, leaks_of
+from reference.system.text import one_line
 
 FIXTURES = {"world", "idle_world", "fresh_world", "plan", "run_dir", "_faults_plan"}
 # How long processes may take to end after a test, and a resource tracker of another run to remove what its process left
@@ -113,7 +114,10 @@ def account(request: pytest.FixtureRequest) -> Iterator[None]:
         with _unhooked(left) if mode != "off" else nullcontext(), _held(request, left) if held else nullcontext():
             yield
     finally:
-        running.save()
+        try:
+            running.save()
+        except OSError as error:  # such as a full disk
+            left.append(one_line(f"a copy of its run that is not whole: {error}"))
     # If the run is interrupted, this teardown belongs to no test, and a failure would end pytest by a traceback.
     if left and request.session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         pytest.fail("left by this test:\n" + "\n".join(left), pytrace=False)

@@ -103,7 +103,7 @@ def _run(arguments: Sequence[str]) -> int:
     expected = _expectations(options)
     suite = _open(options.folder)
     cases = [suite.cases[name] for name in matching(suite.cases, options.cases)]
-    settings = Settings(tuple(options.command), options.repeat, options.timeout, options.jobs)
+    settings = Settings(tuple(command), options.repeat, options.timeout, options.jobs)
     run_suite(suite, cases, Path(options.out), settings, _tell)
     return _report(suite, judge_suite(suite, Path(options.out)), expected, options)
 

@@ -72,7 +72,7 @@ def add_case_options(parser: argparse.ArgumentParser, defaults: Case, *, saves: 
             default += f" (default: {getattr(defaults, item.name)})"
         options = "|".join(item.metadata["options"]) if "options" in item.metadata else None
         if item.name == "record" and saves:
-            default += "; without --save: ends"
+            default += "; without --save or --verify: ends"
         option = f"--{item.name.replace('_', '-')}"
         if kind is bool:
             parser.add_argument(option, action=argparse.BooleanOptionalAction, help=default)

@@ -142,6 +142,8 @@ def over_splits(kind: type[Case], given: Values, options: Values) -> TimingGrid 
             raise BadInput("--small needs --splits")
         return None
     _refuse(given, ("num_split",), "--splits")
+    if options["small"] and given.get("arithmetic") == "exact":
+        raise BadInput("--small cannot be given with --arithmetic exact, whose images are smaller")
     small = {"batch_size": 16, "image_w": 64, "image_h": 64} if options["small"] else {}
     return TimingGrid(
         "splits", "batch", {n: {"": kind(**{**small, **given, "num_split": n})} for n in options["splits"]}

@@ -11,7 +11,7 @@ from typing import Any
 
 from reference.conform.judge import RIGHT, VERDICTS, Judged
 from reference.system.files import Unusable, content_of
-from reference.system.text import OneLine, shown
+from reference.system.text import OneLine, one_line, shown
 
 # The longest file in bytes.
 LONGEST = 2**20
@@ -143,7 +143,7 @@ def updated(judged: Sequence[Judged], expected: Sequence[Expectation], known: Se
         if new is not None:
             entries = [entry for entry in entries if entry.verdict == new.verdict]
             if new.verdict not in RIGHT:
-                entries.append(Expectation("", new.verdict, new.text or new.verdict))
+                entries.append(Expectation("", new.verdict, one_line(new.text or new.verdict)))
         if entries:
             wanted[name] = replace(entries[0], cases="")
 

@@ -108,7 +108,7 @@ def results(suite: Suite, out: Path) -> dict[str, list[Ran]]:
 
 
 def judge_case(suite: Suite, out: Path, case: SuiteCase, runs: Sequence[Ran]) -> Judged:
-    """Judge one case. If its runs differ from each other and not all are right, it is unstable."""
+    """Judge one case. If its runs differ from each other, and not all are right or all unknown, it is unstable."""
     answers, judged = [], []
     for number, ran in enumerate(runs, start=1):
         folder = out / case.id / str(number)
@@ -120,7 +120,8 @@ def judge_case(suite: Suite, out: Path, case: SuiteCase, runs: Sequence[Ran]) ->
         judged.append(found)
     worst = next((each for each in judged if each[0] not in RIGHT), max(judged, key=lambda each: each[0]))
     seconds = sum(ran.seconds for ran in runs)
-    if worst[0] not in RIGHT and not _alike(judged, answers):
+    undecided = all(verdict == "unknown" for verdict, *_ in judged)  # such as natural cases without torch
+    if worst[0] not in RIGHT and not undecided and not _alike(judged, answers):
         listed = ", ".join(f"run {number} {verdict}" for number, (verdict, *_) in enumerate(judged, start=1))
         return Judged(case.id, "unstable", f"its {len(runs)} runs differ: {listed}", (), seconds)
     return Judged(case.id, *worst, seconds)

@@ -85,7 +85,9 @@ def _run_once(folder: Path, settings: Settings, stop: threading.Event, case: Sui
     with tempfile.TemporaryDirectory(prefix="conform-", ignore_cleanup_errors=True) as place:
         given = shutil.copytree(case.folder, Path(place, "case"))
         ended = run_command([*settings.command, str(given), str(answers)], settings.seconds, stop)
-    answers.mkdir(parents=True, exist_ok=True)  # a program may have removed it
+    if not answers.is_dir():  # a program may have removed it, or made a file of it
+        answers.unlink(missing_ok=True)
+        answers.mkdir(parents=True)
     (folder / "stdout.txt").write_bytes(ended.stdout)
     (folder / "stderr.txt").write_bytes(ended.stderr)
     return Ran(ended.status, round(ended.seconds, 3))

@@ -59,7 +59,7 @@ def explain(yours: Named, reference: Trace | Named, given: Collection[str] = ())
     Raises nothing that comes of the numbers: an explanation that fails says so.
     """
     case, wanted = (reference.case, reference.tensors) if isinstance(reference, Trace) else (None, reference)
-    exact = case is not None and case.is_exact
+    exact = case is not None and (case.is_exact or not hasattr(case, "dtype"))  # or of whole numbers
     details = {name: tensor for name, tensor in yours.items() if case and place_of(name)[1] in DETAILS}
     yours = {name: tensor for name, tensor in yours.items() if name not in details}
     lines = [*structure(yours, wanted), *_misshapen(yours, wanted)]
@@ -79,7 +79,9 @@ def explain(yours: Named, reference: Trace | Named, given: Collection[str] = ())
     far = [name for name in differing if exact or not close(both[name], wanted[name])]
     if not far:
         text = f"{len(differing)} of {len(counted)} tensors differ by rounding only, the first is {differing[0]}: "
-        return Explanation("rounding", [*lines, text + "sums in another order, or fused operations?"])
+        return Explanation(
+            "structure" if lines else "rounding", [*lines, text + "sums in another order, or fused operations?"]
+        )
     more = "" if exact else " by more than rounding"
     lines.append(f"{len(far)} of {len(counted)} tensors differ{more}, the first is {far[0]}.")
     if case is None:

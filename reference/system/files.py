@@ -58,6 +58,16 @@ def content_of(path: Path, longest: int = LONGEST, *, pipe: bool = False) -> byt
     return b"".join(pieces)
 
 
+def last_of(path: Path) -> bytes:
+    """Read the last `LONGEST` bytes of a plain file. Raises Unusable."""
+    try:
+        with open(path, "rb", opener=plain) as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - LONGEST))
+            return file.read(LONGEST)
+    except (OSError, ValueError) as error:
+        raise Unusable(path, error) from error
+
+
 def plain(path: str, flags: int) -> int:
     """Open a plain file, without waiting for anybody: an ``opener``. For a folder `open` has an error.
 

@@ -109,7 +109,8 @@ class Checkpoints:
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            check_room(self.folder)
+            if not self.optional:
+                check_room(self.folder)
         except OSError as error:
             raise Unusable(self.folder, error) from error
         steps, start, reasons = self.steps(), 0, list[str]()

@@ -138,10 +138,12 @@ def shutdown(timeout: float = 60.0, *, graceful: bool = True) -> None:
 
 def _shutdown(limit: TimeLimit, graceful: bool) -> None:
     failure: BaseException | None = None
+    if _unfinished and not _unfinished[0].is_alive() and _is_current_rpc_agent_set():
+        _unfinished.clear()  # that end has come, and RPC was started again
     if not _unfinished:
         _check(graceful)
-        moments.tell_shutdown(graceful, limit.seconds)
         try:
+            moments.tell_shutdown(graceful, limit.seconds)
             if graceful:
                 end_together(limit)
         except BaseException as error:
@@ -177,7 +179,8 @@ def losses_named() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        if type(error) is not RuntimeError:  # no RPC failed; other errors name the dead peer themselves
+        # Then no RPC failed: other errors name the dead peer themselves, or the role has ended RPC itself before.
+        if type(error) is not RuntimeError or not _is_current_rpc_agent_set() or here() is not barrier:
             raise
         seconds = 2 * NEWS_SECONDS
         try:

@@ -98,9 +98,13 @@ def main(config: RoleConfig, pipe: Connection) -> None:
     link.send("here")
     outcome = refused or _prepare(config, link) or _play(config, link)
     link.end(outcome)
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(AttributeError, ValueError):  # the role has closed or replaced it
-            stream.flush()
+    for stream in ("stdout", "stderr"):
+        try:
+            getattr(sys, stream).flush()
+        except (AttributeError, ValueError):  # the role has closed or replaced it
+            pass
+        except OSError:  # the disk is full: Python's own end must not flush it again, and fail
+            setattr(sys, stream, None)
     if not isinstance(outcome, Returned):
         # No shutdown, not even an ungraceful one, because it waits for handlers that may wait forever.
         os._exit(outcome.code if isinstance(outcome, Exited) else 1)
@@ -231,7 +235,7 @@ def _open_log(config: RoleConfig) -> None:
     faulthandler.enable(file=2)
     signal.signal(STACKS_SIGNAL, signal.SIG_DFL)
     # After the last stack comes the signal's default action, which ends the process. None of this needs the GIL.
-    stacks = os.open(config.stacks, os.O_CREAT | os.O_WRONLY, 0o600)
+    stacks = os.open(config.stacks, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)  # no earlier life's
     faulthandler.register(STACKS_SIGNAL, file=stacks, all_threads=True, chain=True)
     logging.basicConfig(
         stream=sys.stderr,

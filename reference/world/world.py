@@ -222,6 +222,7 @@ class World:
     def close(self) -> None:
         """End every role that has not ended. No process is left, and no file unless the caller gave a folder."""
         alive.discard(self)
+        self._restarts = 0  # a later `wait` starts nothing
         _kill(self._handles)
         self._supervisor.wait()
         self._tails = {name: self.log(name, LOG_TAIL) for name in self._handles}

@@ -283,6 +283,13 @@ class TestLedger:
     def test_a_thread_that_only_waits_records_the_end_of_its_call(self, world: World, tmp_path: Path) -> None:
         assert world.call("a", shop.ends_recorded_here, str(prepared(Plan(), tmp_path)), "b") == ["ok", "fail"]
 
+    def test_what_a_signals_handler_raises_in_a_call_reaches_the_program(self, world: World, tmp_path: Path) -> None:
+        """Although nothing but that handler has failed."""
+        ended = world.call("a", shop.meets_a_signal, str(prepared(Plan(), tmp_path)), "b")
+        assert (ended.error, ended.text) == ("TimeoutError", "too slow")
+        assert ends(tmp_path) == {"nap": ("ok", "")}
+        assert ledger.read(tmp_path).of("broken") == []
+
     @pytest.mark.parametrize(
         ("kind", "text"),
         [

@@ -142,6 +142,7 @@ BAD = [
     (["check", "/no/such"], "is not a run's folder"),
     (["prepare"], "the following arguments are required: DIR"),
     (["prepare", "x", "y", "--healthy"], "unrecognized arguments: y"),
+    (["prepare", "x", "--plan", SLOW], "faults of a network need roles"),
     (["list", "rnn", "--plan", DELAY], "unrecognized arguments: --plan"),
 ]
 
@@ -255,6 +256,16 @@ def test_prepare_writes_the_plan_and_prints_the_variable(
     assert capsys.readouterr().out.splitlines()[1] == "run: healthy: no faults planned"
     assert main(["check", "run", "--ended", "0"]) == 3
     assert capsys.readouterr().out.startswith("run, started by something else: 0.0 s healthy: no faults planned\n")
+
+
+def test_a_folder_that_is_not_a_runs_is_refused_before_the_healthy_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "plan.json").write_text("{}")
+    crash = "Crash role=a at=up@a"
+    assert main(["run", "--same-output", "--plan", crash, "--dir", str(tmp_path), "--script", "true"]) == 2
+    assert "has plan.json, which no run has written" in capsys.readouterr().err
+    assert [each.name for each in tmp_path.iterdir()] == ["plan.json"]
 
 
 WAITS = "import os, threading; open(os.environ['BEGUN'], 'w').close(); threading.Event().wait()"

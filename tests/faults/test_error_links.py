@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pickle
+import signal
+from functools import partial
 from typing import Any
 
 import pytest
 
-from faults.ledger.error_links import LINKS, TEXT, Link, first_line, from_json, links_of, to_json
+from faults.ledger.error_links import LINKS, TEXT, Link, first_line, from_json, links_of, of_a_handler, to_json
 
 THERE = "On WorkerInfo(id=1, name=b):\n"
 
@@ -53,6 +55,25 @@ def test_a_chain_has_each_object_once_and_the_way_to_it(source: str, wanted: lis
     found = links_of(caught(source))
     assert [f"{each.way} {each.of} {each}" if each.way else str(each) for each in found] == wanted
     assert from_json(to_json(found)) == found
+
+
+def test_what_a_signals_handler_raises_is_told_from_other_errors() -> None:
+    """A signal's default action is a member of an enumeration, and runs no code."""
+
+    class Refusing:
+        def __call__(self, *_: object) -> None:
+            lost()
+
+    handlers = (lambda *_: lost(), partial(lambda *_: lost()), Refusing(), lambda *_: signal.Signals(999))
+    before = signal.getsignal(signal.SIGUSR1)
+    try:
+        for handler in handlers:
+            signal.signal(signal.SIGUSR1, handler)
+            assert of_a_handler(caught("signal.raise_signal(signal.SIGUSR1)"))
+            assert not of_a_handler(caught("lost()"))
+            assert not of_a_handler(caught("signal.Signals(999)"))
+    finally:
+        signal.signal(signal.SIGUSR1, before)
 
 
 def test_the_class_of_the_callee_is_a_link_of_its_own() -> None:

@@ -77,7 +77,7 @@ def test_a_hold_that_lets_other_threads_run_is_no_effect(monkeypatch: pytest.Mon
 
 
 def test_a_hold_that_fails_does_not_keep_its_process() -> None:
-    program = "from faults.inject.process.hold import hold; hold(float('nan'), print)"
+    program = "from faults.inject.process.hold import hold; hold(float('nan'), lambda *_, **__: None)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False)
     assert done.stderr.splitlines()[-1] == "ValueError: cannot convert float NaN to integer"
 
@@ -89,6 +89,20 @@ def test_no_signal_shortens_a_hold() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0.05)
         assert held(0.3) == "effective"
         assert came.wait(10)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_handler_that_raises_after_a_hold_does_not_hide_its_effect() -> None:
+    def refuse(*_: object) -> None:
+        raise TimeoutError("too slow")
+
+    told, before = list[str](), signal.signal(signal.SIGALRM, refuse)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(TimeoutError, match="too slow"):
+            hold.hold(0.3, lambda event, **_: told.append(event))
+        assert told == ["effective"]
     finally:
         signal.signal(signal.SIGALRM, before)
 

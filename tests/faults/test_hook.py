@@ -9,6 +9,7 @@ import time
 import types
 from collections.abc import Iterator
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,25 @@ def test_the_first_10000_errors_that_a_role_logs_are_recorded(tmp_path: Path) ->
     told = [each.details["text"] for each in ledger.read(tmp_path).of("logged")]
     assert told[0] == "no sale 1"
     assert told[9_998:] == ["no sale 9999", "no sale 10000"]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_what_a_forked_child_logs_is_not_the_roles(tmp_path: Path) -> None:
+    """The child has no such step, and could wait for a lock that a thread of its parent had."""
+    announcer, fired = hook.activate(prepared(PLAN, tmp_path), "a"), tmp_path / "fired"
+    announcer.subscribe(Moment("step", "a", 1), fired.touch)
+    extra = {"extra": {"step": 1}}
+    child = get_context("fork").Process(target=logging.getLogger("shop").error, args=("no sale",), kwargs=extra)
+    child.start()
+    try:
+        child.join(30)
+        assert child.exitcode == 0
+    finally:
+        child.kill()
+        child.join()
+        hook.deactivate()
+    assert not fired.exists()
+    assert ledger.read(tmp_path).of("step", "logged") == []
 
 
 def test_an_error_at_a_moment_is_of_faults_itself(tmp_path: Path) -> None:

@@ -174,6 +174,14 @@ def test_roles_of_one_machine_share_its_clock(tmp_path: Path) -> None:
     assert read(tmp_path).zero == 100.0
 
 
+@pytest.mark.parametrize("wall", [5000.0, 5000.5])
+def test_of_two_starts_at_once_the_first_by_the_machines_clock_begins(wall: float, tmp_path: Path) -> None:
+    """A process may be held up between its looks at the two clocks."""
+    put(tmp_path, "a", start("here", 100.5, 5000.0))
+    put(tmp_path, "b", start("here", 100.25, wall))
+    assert [(event.role, event.time) for event in read(tmp_path).events] == [("b", 0.0), ("a", 0.25)]
+
+
 def test_machines_are_aligned_by_the_wall_clock(tmp_path: Path) -> None:
     put(tmp_path, "a", start("here", 100.0, 5000.0), {"event": "x", "time": 103.0})
     put(tmp_path, "b", start("there", 7.0, 5001.0), {"event": "y", "time": 8.5})

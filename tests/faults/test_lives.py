@@ -33,6 +33,7 @@ FIRED = ("fired", {"fault": 0})
         ("Drop site=shop:pay every=true side=reply", [[HIT]], True),
         ("Drop site=shop:pay chance_percent=50 side=reply", [[HIT]], True),
         (f"{CALL} lives=every", [[HIT]], True),
+        ("Slow role=a latency_ms=1", [[FIRED]], False),  # the network outlives the role
         (f"{CRASH} lives=every", [[FIRED], [FIRED]], True),
         (f"{CALL} lives=2", [], False),
         (f"{CALL} lives=2", [[HIT]], True),
@@ -49,7 +50,7 @@ def test_a_fault_acts_once_in_all_lives_unless_it_says_in_which(
         ledger.close()
     whole = Plan.parse(f"{plan}; Crash role=b at=up@b")
     found = in_this_life(whole, tmp_path, "a")
-    assert (0 in {**found.at("call"), **found.at("process")}) is awake
+    assert (0 in {**found.at("call"), **found.at("process"), **found.at("network")}) is awake
     assert found.faults == whole.faults
     assert found.seed == whole.seed
     assert in_this_life(Plan.parse(plan), tmp_path, "b").asleep == (

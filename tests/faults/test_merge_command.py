@@ -103,6 +103,7 @@ def test_a_file_that_is_given_twice_is_refused(capsys: pytest.CaptureFixture[str
         ({"number": 2, "count": 2, "format": "x"}, "b is not the report of a sweep (--json): it has another format"),
         ({"number": 2, "count": 2, "missing": ["1/3"]}, "b lacks 1/3: wanted the reports that it was merged from"),
         ({"number": 2, "count": 2, "runs": [1]}, "a report holds what no sweep writes ("),
+        ({"number": 2, "count": 2, "part": [1, 2, 3]}, "a report holds what no sweep writes (ValueError"),
     ],
 )
 def test_what_is_no_part_of_the_sweep_is_refused(

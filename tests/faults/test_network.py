@@ -309,10 +309,6 @@ class TestRefusals:
         [
             ("Partition role=z direction=in", "no role 'z' in the network, wanted one of a, b"),
             ("Reset role=a peer=z", "no role 'z' in the network, wanted one of a, b"),
-            (
-                "Slow role=a kbit_per_second=1; Slow role=a kbit_per_second=2",
-                "faults 0 and 1: a role can be Slow once in a plan, got 'a' twice",
-            ),
         ],
     )
     def test_impossible_plans_of_a_network_are_refused(self, plan: str, wanted: str, tmp_path: Path) -> None:

@@ -217,6 +217,13 @@ def test_a_message_has_one_delay_for_each_role(one: str | None, other: str | Non
         Plan((first, second))
 
 
+def test_a_role_can_be_slow_once() -> None:
+    first, second = (Fault(kind="Slow", role="a", latency_ms=latency) for latency in (1, 2))
+    assert Plan((first, replace(second, role="b")))
+    with pytest.raises(PlanError, match=r"^'role' a: wanted one Slow, got 2$"):
+        Plan((first, second))
+
+
 @settings(max_examples=60)
 @given(plans(SITES, ROLES, steps=3, max_faults=4), printable, st.floats(0, 1e6, exclude_min=True))
 def test_both_forms_give_the_plan_back(plan: Plan, text: str, seconds: float) -> None:

@@ -252,6 +252,24 @@ def test_a_sigterm_has_an_effect_however_the_process_takes_it(program: str, tmp_
     assert story(tmp_path) == [("a", "planned"), ("a", "fired"), ("a", "effective")]
 
 
+def test_what_a_programs_own_handler_raises_is_the_programs(tmp_path: Path) -> None:
+    """It is no failure to fire, and no error of faults."""
+
+    def refuse(*_: object) -> None:
+        raise BlockingIOError("asked to end")
+
+    own = Ledger(tmp_path, "a")
+    announcer, before = Announcer("a", own.own_errors), signal.signal(signal.SIGTERM, refuse)
+    try:
+        prepare(Plan.parse("Crash role=a at=up@a how=term"), "a", tmp_path, own, announcer)
+        with pytest.raises(BlockingIOError, match="asked to end"):
+            announcer.announce("up")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        own.close()
+    assert [each.event for each in ledger.read(tmp_path).events] == ["start", "planned", "fired", "effective"]
+
+
 def test_only_a_plan_for_processes_needs_pidfds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(signal, "pidfd_send_signal")
     own, plan = Ledger(tmp_path, "a"), Plan.parse("Crash role=b at=up@a")

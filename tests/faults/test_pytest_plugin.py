@@ -56,6 +56,13 @@ def test_each_kind_of_leak_is_named_and_released_things_are_none(run: Run) -> No
     assert any("fired" in line for line in part(result, "faults: timeline", title))
 
 
+def test_a_failing_test_whose_folder_cannot_be_kept_says_so(run: Run) -> None:
+    """The others of the run go on."""
+    result = run("piped", "--faults-keep", "kept")
+    result.assert_outcomes(passed=1, failed=1, errors=1)
+    assert part(result, "ERROR at teardown of test_with_a_pipe")[1].startswith("a copy of its run that is not whole: ")
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("one_thread")
 def test_leaks_are_named_with_their_holders(run: Run) -> None:

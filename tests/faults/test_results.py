@@ -46,6 +46,22 @@ def test_output_and_files_are_those_of_the_healthy_run(tmp_path: Path) -> None:
         assert run(again, wanted.of(healthy), output, True, **files) == judged
 
 
+def test_an_interrupted_run_leaves_no_file_that_the_next_one_would_refuse(tmp_path: Path) -> None:
+    wanted, written = Results(files=[Path("loss")]), Path("loss")
+    wanted.begin(tmp_path)
+    written.touch()
+    with pytest.raises(KeyboardInterrupt), wanted.taken_after_an_error(tmp_path):
+        raise KeyboardInterrupt
+    assert not written.exists()
+
+
+def test_only_the_end_of_a_very_long_output_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reference.system.files.LONGEST", 30)
+    output, _ = Results().begin(tmp_path)
+    output.write_text("".join(f"epoch {number}\n" for number in range(10)))
+    assert [*results.printed(tmp_path)] == [("stdout", ["och 6", "epoch 7", "epoch 8", "epoch 9"])]
+
+
 def test_a_program_that_failed_has_no_results(tmp_path: Path) -> None:
     """Its files are moved away all the same, so that the next run does not find them."""
     wanted = Results(command="false", files=[Path("loss")])

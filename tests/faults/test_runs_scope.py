@@ -20,6 +20,7 @@ from reference.world.supervisor import GRACE
         "Drop site=shop:pay to=c nth=1 side=reply",
         "Order site=shop:pay roles=a,c nth=1 seconds=1.0",
         "Crash role=a at=up@c",
+        "Partition role=a peer=c direction=out",
     ],
 )
 def test_a_name_that_is_no_role_is_refused(text: str) -> None:

@@ -76,15 +76,19 @@ def python(text: str, place: Path) -> tuple[str, str, list[str]]:
     return judgement.verdict, found.ends[COMMAND].text, list(found.leaks)
 
 
-def test_a_role_that_outlives_a_killed_command_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("play", "bound", "end"),
+    [("signal.pause()", 1, "still ran when the command had ended"), ("time.sleep(2.5)", 9, "is gone without a word")],
+)
+def test_a_role_that_outlives_a_killed_command_has_its_bound(play: str, bound: int, end: str, tmp_path: Path) -> None:
     text = (
-        "import os, signal; from pathlib import Path; from faults.ledger import Ledger; read, write = os.pipe()\n"
-        f"if not os.fork(): Ledger(Path(os.environ['{VARIABLE}']), 'till'); os.write(write, b'x'); signal.pause()\n"
-        "os.read(read, 1); os.kill(os.getpid(), 9)"
+        "import os, signal, time; from pathlib import Path; from faults.ledger import Ledger; r, w = os.pipe()\n"
+        f"if not os.fork(): Ledger(Path(os.environ['{VARIABLE}']), 'till'); os.write(w, b'x'); {play}; os._exit(0)\n"
+        "os.read(r, 1); os.kill(os.getpid(), 9)"
     )
-    found, _ = run_script([sys.executable, "-c", text], Plan(), tmp_path, deadline=60, bound=5)
+    found, _ = run_script([sys.executable, "-c", text], Plan(), tmp_path, deadline=60, bound=bound)
     assert found.ends[COMMAND].text == "was killed by SIGKILL"
-    assert how_all_ended(Facts(found))["till"] == "still ran when the command had ended"
+    assert how_all_ended(Facts(found))["till"] == end
 
 
 def test_a_program_without_a_fault_may_run_beyond_the_patience(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,6 +140,14 @@ def test_a_script_gets_the_folder_and_its_own_python_path(tmp_path: Path, monkey
         "import faults; assert sys.path.index(str(pathlib.Path(faults.__file__).parent.parent)) > 1"
     )
     assert python(text, tmp_path / "run") == ("unknown", "returned", [])
+
+
+def test_a_script_has_an_empty_standard_input(tmp_path: Path) -> None:
+    """Of several runs the first would have all of it."""
+    words = [sys.executable, "-m", "faults", "run", "--healthy", "--dir", str(tmp_path / "run"), "--script", "--"]
+    words += [sys.executable, "-c", "import sys; sys.exit(len(sys.stdin.read()))"]
+    done = subprocess.run(words, input="orders", capture_output=True, text=True, timeout=60, check=False)
+    assert "the command returned" in done.stdout, done
 
 
 def test_a_script_that_cannot_start_is_refused(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ import pytest
 
 from faults.cli.main import main
 from faults.ledger.record import is_traced
+from faults.ledger.run_files import renewed
 from faults.plan import Plan
-from faults.run.runs import prepared, run
+from faults.run.runs import run
 from faults.run.tutorial import of_tutorial
 from reference.verify import quick
 from tests.support.script_runs import SCRIPTS
@@ -85,4 +86,5 @@ def test_every_role_of_a_tutorial_is_traced_if_that_was_asked_for(trace: bool, t
 
 def test_a_new_run_in_the_folder_is_traced_only_if_it_asks_for_that(tmp_path: Path) -> None:
     for trace in (True, False, True):
-        assert is_traced(prepared(Plan(), tmp_path, trace=trace)) == trace
+        with renewed(Plan(), tmp_path, trace=trace) as place:
+            assert is_traced(place) == trace

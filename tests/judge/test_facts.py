@@ -67,6 +67,12 @@ class TestLives:
         other = [*started("c", 4.0, 2), event("c", "exit", 5.0, status=3, process=2)]  # under another name
         assert self.ends(*other) == [(1, 2, "Returned")]
 
+    def test_processes_of_two_machines_may_have_one_id(self) -> None:
+        """As in containers. Of the status that one of them left nobody knows whose it is."""
+        other = [*started("c", 4.0, 2), event("c", "exit", 5.0, status=3, process=2)]
+        assert self.ends(*other, raised("b", "Lost", 6.0), statuses={2: 0}) == [(1, 2, "Raised")]
+        assert self.ends(*other, exited(time=6.0), statuses={2: 3}) == [(1, 2, "Returned")]
+
     def test_two_processes_that_play_a_role_at_once_have_their_own_ends(self) -> None:
         other = [*started("b", 0.5, 22), event("b", "raised", 3.0, error="Lost", process=22)]
         assert self.ends(*other, exited()) == [(1, 2, "Returned"), (2, 22, "Raised")]

@@ -47,6 +47,8 @@ class TestFired:
             (SEVERAL, [*TWICE, *TWICE], False),
             (SEVERAL, [HIT, call("ok"), call("invoke", nth=2, faults=[0]), call("ok", nth=2), fired()], False),
             (CRASH, [crashed(), crashed()], False),
+            (CRASH, [crashed(), event("b", "failed", 3.0, fault=0, caller="a", **PAY, why="it did not end")], False),
+            (CRASH, [crashed(), event("b", "failed", 3.0, fault=1, caller="a", **PAY, why="another one")], True),
             (f"{DROP}; {CRASH}", [fired(), crashed(fault=1)], True),
             (f"{DROP}; {CRASH}", [fired(1)], False),
             *((f"Drop site=shop:pay {which} side=reply", TWICE, True) for which in ("every=true", "chance_percent=50")),

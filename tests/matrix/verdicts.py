@@ -141,7 +141,7 @@ _ROWS: Mapping[str, Row] = {
         **error("Crash at call", worker0=KILLED, worker1=r"PeerLost: worker0 was killed"),
         **error("Drop message", worker0=UNMADE),
         **error("Reset", worker0=GONE),
-        **error("Drop to_here", worker0=rf"({LATE}|threading.BrokenBarrierError)"),  # of two threads, each may be first
+        **error("Drop to_here", worker0=LATE),
     },
     "parameter_server": {
         **error("Raise request", "Raise reply", worker1=r"FaultError: .*ps", ps=r"MissingWorker: .*from worker1"),

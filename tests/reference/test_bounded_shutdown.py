@@ -287,6 +287,11 @@ class TestMissing:
             assert re.fullmatch(r"[ab]'s shutdown failed: c does not answer within \d+\.\d s", lost(ended, role))
             assert of(ended, role).seconds < 10
 
+    def test_rpc_ends_although_who_listens_fails(self) -> None:
+        with idle("a") as world:
+            assert world.call("a", roles.end_heard_by_who_fails).text == "today"
+            assert not world.call("a", roles.is_up)
+
     def test_python_waits_for_a_count_that_has_not_ended(self) -> None:
         """It would abort the process that came back from C++ then."""
         with idle("a") as world:
@@ -325,6 +330,10 @@ class TestRanks:
         assert "nobody" in of(ended, "a").text
         assert lost(ended, "b") == "a ended by RuntimeError"
 
+    def test_a_role_that_has_ended_rpc_itself_keeps_its_error(self) -> None:
+        with idle("a") as world:
+            assert world.call("a", roles.end_and_fail).text == "today"
+
     def test_a_loss_after_all_are_ready_does_not_count(self) -> None:
         barrier = ShutdownBarrier("ab")
         for stage in STAGES:
@@ -349,7 +358,8 @@ class TestWork:
                 assert of(ended, role).seconds < LIMIT + LATE
             starts_again(world, "a", "b")
 
-    def test_a_function_that_does_not_end_is_named_and_can_be_waited_for(self) -> None:
+    @pytest.mark.parametrize("by", [roles.end, roles.await_no_rpc])
+    def test_a_function_that_does_not_end_is_named_and_can_be_waited_for(self, by: Callable[[], Answer]) -> None:
         with idle("ab") as world:
             assert world.call("b", roles.call_what_blocks, "a", time.sleep, 3 * LIMIT).error == "RuntimeError"
             assert world.call("b", roles.call_what_blocks, "a").error == "RuntimeError"
@@ -363,8 +373,11 @@ class TestWork:
             assert world.call("a", roles.is_up)
             assert [" daemon " in each for each in world.call("a", roles.threads_left)] == [True]
             world.call("a", roles.go_on)
-            assert world.call("a", roles.end).text == ""
+            assert world.call("a", by).text == ""
             starts_again(world, "a", "b")
+            ended = world.run(dict.fromkeys("ab", roles.end))
+            assert [of(ended, role).text for role in "ab"] == ["", ""]
+            assert not world.call("a", roles.is_up)
 
 
 @pytest.mark.parametrize(("timeout", "kept"), [(4, 1.0), (60, 2.0)])

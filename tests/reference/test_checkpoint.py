@@ -324,6 +324,16 @@ def test_a_full_disk_costs_only_that_checkpoint_if_it_is_optional(
     assert grown.content == {"1": 1, "2": 2, "3": 3}
 
 
+def test_a_life_goes_on_from_optional_checkpoints_although_the_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved(tmp_path)
+    monkeypatch.setattr("reference.system.files.ROOM", 2**60)
+    with pytest.raises(Unusable, match=rf"^{tmp_path}: "):
+        Checkpoints(tmp_path, ROLES, RUN, resume=True).chosen()
+    assert Checkpoints(tmp_path, ROLES, RUN, resume=True, optional=True).chosen().start
+
+
 def test_a_full_disk_ends_the_role_in_one_line_otherwise(tmp_path: Path) -> None:
     alone(tmp_path)
     save(1, value=torch.zeros(1))

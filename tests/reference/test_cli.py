@@ -285,7 +285,7 @@ def test_help_of_a_tutorial_names_every_field(name: str, capsys: Capture, monkey
         option = f"--{dashed}, {shape}" if item.metadata["type"] is bool else f"--{dashed} {shape}"
         default = "" if item.default == "" else f" (default: {item.default})"
         assert f"{option} {item.metadata['help']}{default}" in text
-    assert "(default: every); without --save: ends" in text
+    assert "(default: every); without --save or --verify: ends" in text
     assert "--save FILE save the trace there" in text
     assert "--deadline X seconds for the whole run; under torchrun, for the shutdown (default: 3600)" in text
     assert " ".join((load(name).__doc__ or "").split()) in text

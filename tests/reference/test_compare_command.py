@@ -42,6 +42,15 @@ def test_rounding_is_told_and_has_status_0(place: Path, capsys: pytest.CaptureFi
     assert text.startswith("4 of 18 tensors differ by rounding only, the first is 0000/loss/context0")
 
 
+def test_a_tensor_that_is_missing_beside_rounding_has_status_1(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tensors = train_locally(CASE).tensors
+    moved = {name: torch.nextafter(t, torch.tensor(9.9)) for name, t in tensors.items() if name != "0001/loss/context0"}
+    Trace(CASE, moved).save(place / "yours")
+    status, text = compared(place, capsys)
+    assert status == 1
+    assert text.startswith("yours lacks")
+
+
 def test_a_mistake_is_explained_with_status_1(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tensors = train_locally(CASE).tensors
     Trace(CASE, {n: 2 * t if "/gradient/" in n else t for n, t in tensors.items()}).save(place / "yours")

@@ -244,14 +244,20 @@ def numpy_alone(tmp_path: Path) -> dict[str, str]:
 def test_exact_cases_are_run_and_judged_where_only_numpy_is_installed(
     suite: Suite, tmp_path: Path, numpy_alone: dict[str, str]
 ) -> None:
-    run = ["conform", "run", str(suite.folder), "--out", str(tmp_path / "out"), "--cases", "dist_autograd-*"]
-    command = [sys.executable, "-S", "-m", "reference", *run, "--", sys.executable, "-S", str(NUMPY)]
+    run = ["run", str(suite.folder), "--out", str(tmp_path / "out"), "--cases", "dist_autograd-*", "--repeat", "2"]
+    conform = [sys.executable, "-S", "-m", "reference", "conform"]
+    command = [*conform, *run, "--", sys.executable, "-S", str(NUMPY)]
     done = subprocess.run(command, env=numpy_alone, capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout == (
         "dist_autograd-001  equal         all numbers of 33 tensors are the reference's\n"
         "dist_autograd-002  unknown       no exact case, so its judgement needs torch (No module named 'torch')\n"
         "2 cases: 1 equal, 1 unknown\n"
     )
+    trace = tmp_path / "out" / "dist_autograd-002" / "2" / "out" / "trace.safetensors"
+    trace.write_bytes(trace.read_bytes()[:-1] + b"\0")  # the runs of a natural case may differ
+    again = [*conform, "judge", str(suite.folder), str(tmp_path / "out")]
+    done = subprocess.run(again, env=numpy_alone, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.splitlines()[-1] == "2 cases: 1 equal, 1 unknown"
     assert done.returncode == 1
 
 
@@ -284,6 +290,13 @@ def test_each_of_repeated_runs_is_judged(wrong: int, suite: Suite, tmp_path: Pat
     assert ran(suite, tmp_path, "dist_autograd-001", "--repeat", "3", "--", *command) == 1
     told = ", ".join(f"run {number} {'differs' if number == wrong else 'equal'}" for number in (1, 2, 3))
     assert f"unstable      its 3 runs differ: {told}" in capfd.readouterr().out
+
+
+def test_a_command_keeps_its_own_dashes(suite: Suite, tmp_path: Path, capfd: Capture) -> None:
+    program = "import sys; sys.exit(sys.argv[1] != '--')"
+    before = ["--out", str(tmp_path / "out"), "--cases", "rpc_basics-001", str(suite.folder)]
+    assert main(["conform", "run", *before, "--", sys.executable, "-c", program, "--"]) == 1
+    assert "malformed     there is no trace.safetensors" in capfd.readouterr().out
 
 
 def test_bad_input_is_one_line(tmp_path: Path, capfd: Capture) -> None:

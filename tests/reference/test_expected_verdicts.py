@@ -73,6 +73,8 @@ def test_entries_made_anew_expect_what_was_judged_and_keep_reasons() -> None:
 
 def test_an_entry_made_anew_has_a_reason_even_if_the_verdict_has_none() -> None:
     assert updated([Judged("rnn-001", "errored")], [], KNOWN) == [Expectation("rnn-001", "errored", "errored")]
+    (strange,) = updated([Judged("rnn-001", "malformed", 'a\nb: "dtype"')], [], KNOWN)  # a tensor's name may be any
+    assert strange.reason.isprintable()
 
 
 def test_entries_made_anew_keep_those_of_cases_that_were_not_judged() -> None:

@@ -339,6 +339,12 @@ def test_numbers_that_only_rounding_changed_do_not_count_in_a_natural_case() -> 
     assert f"{name}: 1 of {mine.numel()} numbers differ by more than rounding" in str(found)
 
 
+def test_whole_numbers_are_never_rounded() -> None:
+    twin = prepared("rref_dataflow-001").twin
+    mine = {**twin.tensors, "0000/sum": torch.nextafter(twin.tensors["0000/sum"], torch.tensor(0.0))}
+    assert explain(mine, twin).cause not in ("rounding", "drift")
+
+
 def test_missing_names_are_one_line_per_reason() -> None:
     wanted = [f"{step:04d}/{kind}/{name}" for step in range(3) for kind in ("gradient", "loss") for name in "ab"]
     assert structure(wanted, wanted) == []

@@ -147,6 +147,14 @@ def test_calls_that_come_too_early_are_answered_when_the_server_is_there(monkeyp
     assert parameter_server.get_parameter_server(0.0) is server
 
 
+def test_a_worker_that_has_done_all_needs_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes on after its last step. The server, which waits for nothing then, may be gone."""
+    case = Case(steps=3)
+    monkeypatch.setattr("reference.trace.checkpoint.resume", lambda **owners: case.steps)
+    monkeypatch.setattr(parameter_server, "rpc_sync", None)
+    parameter_server.run_worker(case, "worker1")
+
+
 def has_a_server() -> bool:
     """Runs on ps."""
     return parameter_server.global_ps_rref.done()

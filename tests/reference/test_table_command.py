@@ -99,6 +99,8 @@ def test_the_table_has_one_row_per_number_of_splits() -> None:
         over_splits(Pipeline, {}, {"splits": None, "small": True})
     with pytest.raises(BadInput, match=r"^--num-split cannot be given with --splits, which sets it$"):
         over_splits(Pipeline, {"num_split": 2}, {"splits": [1], "small": False})
+    with pytest.raises(BadInput, match=r"^--small cannot be given with --arithmetic exact, whose images are smaller$"):
+        over_splits(Pipeline, {"arithmetic": "exact", "image_w": 8}, {"splits": [1], "small": True})
 
 
 def test_an_option_takes_several_numbers_with_commas() -> None:

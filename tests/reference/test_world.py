@@ -455,6 +455,10 @@ class TestLogs:
             assert world.wait() == {"a": Returned(None)}
             assert world.log("a") == "said to 1\nsaid to 2\n"
 
+    def test_a_role_whose_disk_is_full_returns(self) -> None:
+        with launch({"a": roles_plain.print_to_a_full_disk}) as world:
+            assert world.wait() == {"a": Returned(None)}
+
     @pytest.mark.long
     @pytest.mark.parametrize("own", [0, 3])
     def test_a_log_has_everything_if_its_launcher_has_no_standard_streams(self, own: int, tmp_path: Path) -> None:

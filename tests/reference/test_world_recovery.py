@@ -156,6 +156,13 @@ def test_who_is_always_killed_is_started_again_so_often(tmp_path: Path, caplog: 
     assert "life 3 begins with the first step" in texts(caplog)
 
 
+def test_a_world_that_was_closed_is_not_started_again() -> None:
+    with launch({"a": wait_for_ever, "b": wait_for_ever}, restarts=1) as world:
+        world.close()
+        assert {*world.wait().values()} == {Killed(signal.SIGKILL)}
+        assert world.life == 1
+
+
 def test_without_restarts_a_world_ends_as_ever(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     outcomes, life, lost = ended(kill_oneself, tmp_path, restarts=0)
     assert (outcomes["b"], life, lost, texts(caplog)) == (Killed(signal.SIGKILL), 1, [], [])

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from faults.cli.check_command import as_runs_write
 from faults.cli.main import main
+from tests.judge.by_hand import script
 from tests.support.stored_runs import stored_run
 
 ROW = "matrix/rref_dataflow-Delay-reply"
@@ -30,18 +32,25 @@ def test_a_page_leaves_the_run_as_it_was(tmp_path: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().out.splitlines()[-1] == "verdict: equal"
 
 
+def test_a_full_disk_is_not_blamed_on_the_run() -> None:
+    with pytest.raises(OSError, match=r"^No space left on device$"), as_runs_write(script()):
+        raise OSError("No space left on device")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["nothing"], "nothing is not a run's folder"),
         (["RUN", "--out", "no/such/folder/x"], "cannot write no/such/folder/x"),
         (["RUN", "--expect-error", "1"], "wanted names of exceptions"),
+        (["RUN", "--out", "RUN/run.json"], "the run has a file of this name, wanted another one"),
+        (["RUN", "--out", "x", "--perfetto", "./x"], "for several reports: wanted a file for each"),
     ],
 )
 def test_bad_input_is_one_line(
     arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = stored_run(ROW, tmp_path)
-    assert main(["report", *(str(folder) if each == "RUN" else each for each in arguments)]) == 2
+    assert main(["report", *(each.replace("RUN", str(folder)) for each in arguments)]) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert said in line

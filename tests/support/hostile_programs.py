@@ -46,6 +46,7 @@ HOSTILE = (
         "yours has, and the reference does not,",
     ),
     Hostile("its folder removed", "out.rmdir()", "there is no trace.safetensors"),
+    Hostile("a file in its folder's place", "out.rmdir(); out.touch()", "there is no trace.safetensors"),
     Hostile("another case's answer", _RESULT + """.write_text('{"id": "rnn-001"}')""", "answers case 'rnn-001'"),
     Hostile("a result that is no JSON", _RESULT + ".write_text('{')", "must be a JSON object"),
     Hostile(

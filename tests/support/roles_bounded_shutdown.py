@@ -17,6 +17,7 @@ from unittest.mock import patch
 import torch.distributed.rpc as rpc
 from torch._C._distributed_rpc import _get_current_rpc_agent, _is_current_rpc_agent_set
 
+from reference.system import moments
 from reference.world import bounded_shutdown, shutdown
 from reference.world.bounded_shutdown import READY, ShutdownBarrier, TimeLimit, WorkThread, here, losses_named, state
 from reference.world.rpc_agent import LOCAL_OPTIONS, start_agent
@@ -338,6 +339,17 @@ def play(peer: str = "", timeout: float = 20) -> Answer:
     return answer(act)
 
 
+def end_and_fail() -> Answer:
+    """Play a rank of torchrun whose function ends RPC itself, and fails then."""
+
+    def act() -> None:
+        with losses_named():
+            shutdown(graceful=False)
+            raise RuntimeError("today")
+
+    return answer(act)
+
+
 def play_asking_late(peer: str) -> Answer:
     """`play`, but this rank hears the reason just after it has looked for it, and then asks the first one, until that
     has left."""
@@ -361,6 +373,19 @@ def play_asking_late(peer: str) -> Answer:
 
 def is_up() -> bool:
     return _is_current_rpc_agent_set()
+
+
+def await_no_rpc() -> Answer:
+    """Wait until RPC has ended here, which an earlier shutdown could not wait for."""
+    return answer(await_true, lambda: not is_up())
+
+
+def end_heard_by_who_fails() -> Answer:
+    def hear(*_: object) -> None:
+        raise ArithmeticError("today")
+
+    with patch.object(moments, "tell_shutdown", hear):
+        return end()
 
 
 def barrier_outlives_the_start() -> bool:

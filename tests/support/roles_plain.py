@@ -125,6 +125,11 @@ def end_when_asked(stacks: Path, written: str) -> None:
     threading.Event().wait()
 
 
+def print_to_a_full_disk() -> None:
+    sys.stdout = Path("/dev/full").open("w")  # noqa: SIM115
+    print("said, and never written")
+
+
 _done = threading.Event()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import threading
 import time
 from collections import Counter
@@ -65,6 +66,28 @@ def activate(folder: str, role: str) -> None:
     """Put a plan to work on an idle role; the role's own counts start again, too."""
     forget()
     hook.activate(folder, role)
+
+
+def nap(caller: int) -> None:
+    """Send the caller's process a signal, while its thread waits for the answer, and answer then."""
+    time.sleep(0.4)
+    os.kill(caller, signal.SIGALRM)
+    time.sleep(0.2)
+
+
+def meets_a_signal(folder: str, to: str) -> Answer:
+    """Make a recorded call, during which a signal comes whose handler raises. Python runs it when the call returns."""
+
+    def refuse(*_: object) -> None:
+        raise TimeoutError("too slow")
+
+    before = signal.signal(signal.SIGALRM, refuse)
+    activate(folder, "a")
+    try:
+        return answer(rpc.rpc_sync, to, nap, (os.getpid(),))
+    finally:
+        hook.deactivate()
+        signal.signal(signal.SIGALRM, before)
 
 
 def await_ends() -> None:

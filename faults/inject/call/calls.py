@@ -14,7 +14,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from faults.inject.call import callee_errors, flight
 from faults.inject.call.delivery import CalleeState, deliver, has_begun
 from faults.inject.call.engine_calls import Fetches, Gradients
 from faults.inject.call.envelope import Envelope, concerns, hits, sites_of
-from faults.ledger.error_links import CALLEE, first_line, links_of, to_json
+from faults.ledger.error_links import CALLEE, first_line, links_of, of_a_handler, to_json
 from faults.ledger.ledger import Ledger
 from faults.plan.fields import BACKWARD, TO_HERE
 from faults.plan.plan import Plan, PlanError
@@ -146,16 +146,21 @@ class Calls:
             raise
         future = result._get_future() if hasattr(result, "_get_future") else result
         self._pending[id(note)] = _Pending(note, start, future, in_flight)
+        raised: Exception | None = None
         try:
             if waits:
                 # torch's thread, where callbacks of a pending future run, would contend for the GIL with this one.
-                with suppress(Exception):  # `rpc_sync` raises it
+                try:
                     future.wait()
+                except Exception as error:  # `rpc_sync` raises that of the call
+                    raised = error if of_a_handler(error) else None
         finally:
             if waits and future.done():
                 self._ended(id(note), future)
             else:
                 future.add_done_callback(partial(self._ended, id(note)))
+        if raised is not None:
+            raise raised
         return result
 
     def _send_in_flight(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
@@ -144,7 +144,7 @@ def prepare(plan: Plan, role: str, folder: Path, ledger: Ledger, announcer: Anno
     faults = plan.at("network")
     if not faults:
         return lambda: None
-    _check(faults, _places(folder))
+    _check(faults.values(), _places(folder))
     over = threading.Event()
 
     def fire(number: int, fault: Fault) -> None:
@@ -177,15 +177,8 @@ def _place(places: Mapping[str, dict[str, str]], role: str) -> dict[str, str]:
     return places[role]
 
 
-def _check(faults: Mapping[int, Fault], places: Mapping[str, dict[str, str]]) -> None:
-    shaped: dict[str, int] = {}
-    for number, fault in faults.items():
+def _check(faults: Iterable[Fault], places: Mapping[str, dict[str, str]]) -> None:
+    for fault in faults:
         assert fault.role is not None
         for name in (fault.role, fault.peer or fault.role):
             _place(places, name)
-        if fault.kind == "Slow":
-            first = shaped.setdefault(fault.role, number)
-            if first != number:
-                raise NetworkError(
-                    f"faults {first} and {number}: a role can be Slow once in a plan, got {fault.role!r} twice"
-                )

@@ -24,12 +24,15 @@ def hold(seconds: float, write: Callable[..., object]) -> None:
     try:
         hold_gil(seconds)
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-    held, kept = time.monotonic() - begin, witness.end()
-    if kept >= seconds:
-        write("effective", seconds=held, kept=kept)
-    else:
-        write("failed", why=f"another Python thread waited for {kept:.3f} s only")
+        held = time.monotonic() - begin
+        try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        finally:  # a handler may raise
+            kept = witness.end()
+            if kept >= seconds:
+                write("effective", seconds=held, kept=kept)
+            else:
+                write("failed", why=f"another Python thread waited for {kept:.3f} s only")
 
 
 class Witness:

@@ -32,6 +32,7 @@ from faults.inject.process.target import (
     has_signal,
     process_of,
 )
+from faults.ledger.error_links import of_a_handler
 from faults.ledger.ledger import Ledger
 from faults.plan.crash_ways import signal_of
 from faults.plan.places import PlanError
@@ -145,7 +146,7 @@ class Firing:
 
     def fire(self, number: int, fault: Fault) -> None:
         """Fire a fault and wait until its effect shows. A failure becomes an event ``failed``, not an error of the
-        program."""
+        program; what a signal's handler of the program's own raises meanwhile is the program's."""
         if self._over:
             return
         named = _named(number, fault)
@@ -156,6 +157,8 @@ class Firing:
             finally:
                 os.close(handle)
         except (CannotFireError, OSError, ValueError) as error:  # ValueError: a pipe that `undo` has closed
+            if of_a_handler(error):
+                raise
             self.ledger.write("failed", **named, why=str(error))
 
     def _crash(self, fault: Fault, named: dict[str, object], pid: int, handle: int) -> None:

@@ -46,6 +46,7 @@ class Kind:
         changes_data: after it data may be to blame for an error.
         ends_process: it ends the process that it hits.
         ends_unseen: a process that ends meanwhile cannot record the effect.
+        one_for_each_role: a plan has at most one for each role.
         one_for_all: several calls together fire it once, when the last of them is done.
         unfinished: why it has not fired although it began. If there is such a reason, ``effective`` proves that it
             fired; otherwise ``fired`` does.
@@ -67,6 +68,7 @@ class Kind:
     changes_data: ClassVar[bool] = False
     ends_process: ClassVar[bool] = False
     ends_unseen: ClassVar[bool] = False
+    one_for_each_role: ClassVar[bool] = False
     one_for_all: ClassVar[bool] = False
     unfinished: ClassVar[str] = ""
     without_effect: ClassVar[str] = "no role saw an effect"

@@ -81,6 +81,7 @@ class Slow(OfNetwork):
     did = "the network of {role} was slow"
     harm = 20
     gentle = True
+    one_for_each_role = True
     drawn: ClassVar = {
         "kbit_per_second": (100_000, 10_000, 1_000),
         "latency_ms": (1.0, 10.0, 100.0),
