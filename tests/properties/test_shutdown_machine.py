@@ -89,6 +89,7 @@ class Shutdown(RuleBasedStateMachine):
         self.network = Network(self.simulation, list(names), bounded_shutdown)
         changed: dict[str, object] = dict.fromkeys(("release_rrefs", "count_together"), nothing)
         changed |= {"rpc": self.network.rpc(), "_get_current_rpc_agent": self.network.agent}
+        changed["_is_current_rpc_agent_set"] = lambda: True
         modules = (bounded_shutdown, *self.network.modules.values())
         self.stack.enter_context(self.simulation.of(*modules, **changed))
         self.calling: set[str] = set()
