@@ -108,7 +108,7 @@ def pytest_collection(session: pytest.Session) -> None:
     """Refuse, before anything runs, an implementation that is missing, or that cannot be had."""
     text = session.config.getoption("--implementation")
     if text is not None:
-        from reference.conform.run_suite import Implementation, NoImplementation
+        from tests.support.implementations import Implementation, NoImplementation
 
         try:
             Implementation.of(text)

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from reference import batch_parameter_server, parameter_server, reinforce
-from reference.conform.run_suite import Implementation
 from reference.trace import Case
+from tests.support.implementations import Implementation
 from tests.tiers.share import one_of
 
 Numbers = np.ndarray[Any, Any]

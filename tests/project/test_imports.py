@@ -30,7 +30,6 @@ ANY_MODULE = {
         "reference/roles.py",
         "reference/trace/__init__.py",
         "reference/cli/main.py",
-        "reference/conform/run_suite.py",
         "faults/cli/main.py",
         "faults/inject/messages.py",
         "faults/script/autostart.py",

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from reference.conform.run_suite import Implementation
 from tests.properties.cases import EXACT, NATURAL
 from tests.properties.properties import examples
+from tests.support.implementations import Implementation
 
 
 @pytest.fixture(scope="module")

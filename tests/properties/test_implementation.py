@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reference.conform.run_suite import Implementation, NoImplementation
 from reference.dist_autograd import Case
+from tests.support.implementations import Implementation, NoImplementation
 
 ROOT = Path(__file__).parents[2]
 NUMPY = ROOT / "examples" / "numpy"
