@@ -369,9 +369,10 @@ def test_a_lost_reply_of_remote_hangs_in_to_here(tmp_path: Path, side: str) -> N
 
 
 def test_shutdown_survives_a_reply_that_is_still_delayed(tmp_path: Path) -> None:
-    """The caller has given up. The callee's late answer reaches nobody, and must not crash the callee."""
+    """The caller has given up. The callee's late answer reaches nobody, and must not crash the callee. If the caller's
+    process has closed its end just then, torch warns of that, and nobody of anything else."""
     plan = f"Delay site={HERE}function side=reply seconds=1.2"
     with own_world(plan, tmp_path, {"a": partial(shop.calls, "rpc_sync", "b", 1, 0.2), "b": nothing}) as world:
         outcomes = world.wait()
-        assert world.log("b") == ""
+        assert all("when sending response" in line for line in world.log("b").splitlines())
     assert {type(each).__name__ for each in outcomes.values()} == {"Returned"}
