@@ -117,7 +117,8 @@ GRACE, GRACE_OF_KILLED = 2.0, 6.5
 def adopting() -> Iterator[Callable[..., list[str]]]:
     """Yield a function that names the processes which were started in this block and are left.
 
-    It first gives them some seconds to end (``grace``). Leaving the block kills those that are left.
+    It first gives them some seconds to end (``grace``). Leaving the block kills those that are left. Resource trackers
+    are not named, and end last and by themselves: what they do is to remove the shared memory that the others leave.
 
     Linux only; elsewhere none is found. Processes that are started here have to lead a session of their own, as roles
     and scripts do: a child within this process's own session does not count.
@@ -130,13 +131,32 @@ def adopting() -> Iterator[Callable[..., list[str]]]:
     finally:
         _prctl(_PR_SET_CHILD_SUBREAPER, was.value)
         while orphans := _children() - before:  # when one ends, this process adopts its children
-            for pid in orphans:
+            others, due = {pid for pid in orphans if not is_tracker(pid)}, time.monotonic() + GRACE
+            for pid in others or orphans:
+                if not others:
+                    ends_by(pid, due)
                 _end(pid)
+
+
+def kill_group(leader: int) -> None:
+    """Kill all processes of a group, except resource trackers."""
+    killed = set[int]()
+    while found := {pid for pid in everybody() if _group(pid) == leader and not is_tracker(pid)} - killed:
+        for pid in found:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        killed |= found
+
+
+def _group(pid: int) -> int | None:
+    with suppress(OSError):
+        return os.getpgid(pid)
+    return None
 
 
 def _left(before: set[int], grace: float = GRACE) -> list[str]:
     due = time.monotonic() + grace
-    orphans = sorted(_children() - before)
+    orphans = sorted(pid for pid in _children() - before if not is_tracker(pid))
     return [f"{command(pid)} still runs (process {pid})" for pid in orphans if not ends_by(pid, due)]
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 import subprocess
 import sys
 import time
@@ -29,7 +28,7 @@ from faults.ledger.moments_seen import roles_of, starts_of
 from faults.ledger.record import COMMAND, End, RecordError, Run
 from faults.ledger.run_files import renewed, statuses
 from faults.plan.plan import Plan, PlanError
-from faults.run.leftovers import GRACE, GRACE_OF_KILLED, adopting, ends_by, leaks
+from faults.run.leftovers import GRACE, GRACE_OF_KILLED, adopting, ends_by, kill_group, leaks
 from faults.script.autostart import SAID, VARIABLE, WHOLE_LINES
 from faults.script.results import UNCHECKED, Results
 from faults.script.stacks import STACKS
@@ -188,9 +187,8 @@ def _running(timeline: Timeline, grace: float) -> set[int]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill the command's process group, with all processes of it that are left."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    """Kill the command's process group, with all processes of it that are left; `adopting` ends resource trackers."""
+    kill_group(process.pid)
     process.wait()
 
 

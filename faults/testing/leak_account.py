@@ -37,34 +37,37 @@ class Accounting:
 
     def left(self, besides: Collection[str] = ()) -> list[str]:
         """Return one line for each thing that this test left, except the kinds ``besides``. Waits at most `GRACE`."""
-        if not self._look(besides):
+        if not self._processes(besides) and not self._new_memory(besides):
             return []
         gc.collect()  # what only garbage refers to does not count
         due = time.monotonic() + GRACE
-        for pid in () if "processes" in besides else self._processes():
+        for pid in self._processes(besides):
             ends_by(pid, due)
-        while "memory" not in besides and self._is_being_removed() and time.monotonic() < due:
+        while True:
+            trackers = self._trackers_of_others()  # first, because they end when they have removed all
+            memory = self._new_memory(besides)
+            if not trackers or all(map(_is_open, memory)) or time.monotonic() >= due:
+                break
             time.sleep(0.05)  # nothing tells of a removed file
-        return self._look(besides)
-
-    def _look(self, besides: Collection[str]) -> list[str]:
-        pids = () if "processes" in besides else self._processes()
-        memory = () if "memory" in besides else filter(self._is_ours, _memory() - self._memory)
         return [
-            *(f"process {pid}: {command(pid)}" for pid in sorted(pids)),
+            *(f"process {pid}: {command(pid)}" for pid in sorted(self._processes(besides))),
             *sorted(f"shared memory {name}" for name, _ in memory),
         ]
 
-    def _is_being_removed(self) -> bool:
-        """Whether some new memory is open in no process, and a resource tracker of another run is there: it may be
-        removing what its process left."""
+    def _trackers_of_others(self) -> set[int]:
+        """Return the resource trackers of other runs. What is open in no process, they may be removing."""
         pids = everybody()
-        if not any(map(is_tracker, pids - relatives(pids, self._mark) - {os.getpid()})):
-            return False
-        return any(not any(_has_open(pid, inode) for pid in pids) for _, inode in _memory() - self._memory)
+        return set(filter(is_tracker, pids - relatives(pids, self._mark) - {os.getpid()}))
 
-    def _processes(self) -> set[int]:
-        return relatives(everybody() - self._pids, self._mark) - _servants()
+    def _processes(self, besides: Collection[str]) -> set[int]:
+        return set() if "processes" in besides else relatives(everybody() - self._pids, self._mark) - _servants()
+
+    def _new_memory(self, besides: Collection[str]) -> set[tuple[str, int]]:
+        """Return the new shared memory of this run. A process of another run may end while it is looked at: then it has
+        closed what it had open, and has removed it before that."""
+        if "memory" in besides:
+            return set()
+        return {each for each in _memory() - self._memory if self._is_ours(each)} & _memory()
 
     def _is_ours(self, memory: tuple[str, int]) -> bool:
         """Whether shared memory belongs to this run: no process of another run has it open, or has its id in the
@@ -80,6 +83,11 @@ class Accounting:
 def _memory() -> set[tuple[str, int]]:
     """Return name and inode of this user's shared memory."""
     return {(name, status.st_ino) for name, status in shared_memory()}
+
+
+def _is_open(memory: tuple[str, int]) -> bool:
+    """Whether any process has this shared memory mapped."""
+    return any(_has_open(pid, memory[1]) for pid in everybody())
 
 
 def _has_open(pid: int, inode: int) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.run.leftovers import SHARED
+from faults.run.leftovers import SHARED, ends_by
 from faults.testing import leak_account
 from faults.testing.leak_account import Accounting
 
@@ -74,6 +74,50 @@ def test_memory_that_the_tracker_of_another_run_removes_is_nobodys(monkeypatch: 
     finally:
         go_on()
     assert looks, "the memory was not there at the first look"
+
+
+@pytest.mark.parametrize("has_tracker", [False, True], ids=["ends", "is killed"])
+def test_memory_of_another_run_that_ends_during_a_look_is_nobodys(
+    has_tracker: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It removes its memory before it ends; or it is killed, and its resource tracker does. The look is the second one,
+    after which there need not be another."""
+    accounting, is_ours, own = Accounting("none"), Accounting._is_ours, SHARED / f"faults_test_{os.getpid()}_own"
+    program = """if True:
+        import multiprocessing, os, signal
+        lock = multiprocessing.get_context("spawn").Lock()
+        print(os.getpid(), f"sem.{lock._semlock.name[1:]}", flush=True)
+        signal.pause()
+    """
+    command = ["setsid", "--fork", sys.executable, "-W", "ignore", "-c", program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as forking:
+        assert forking.stdout is not None
+        pid, name = forking.stdout.readline().split()
+
+    def end() -> None:
+        if not has_tracker:
+            (SHARED / name).unlink(missing_ok=True)
+        with suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGKILL)
+        assert ends_by(int(pid), time.monotonic() + 20)
+
+    def ends_first(accounting: Accounting, memory: tuple[str, int]) -> bool:
+        end()
+        return is_ours(accounting, memory)
+
+    def before_the_second() -> None:
+        own.unlink()
+        monkeypatch.setattr(Accounting, "_is_ours", ends_first)
+
+    if not has_tracker:
+        monkeypatch.setattr(leak_account, "is_tracker", lambda pid: False)
+    own.write_bytes(b"1")
+    try:
+        monkeypatch.setattr("gc.collect", before_the_second)
+        assert accounting.left() == []
+    finally:
+        own.unlink(missing_ok=True)
+        end()
 
 
 def test_a_process_may_have_a_name_that_is_no_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -14,9 +14,11 @@ from faults.cli.options import only_theirs
 from faults.judge.facts import Facts, how_all_ended
 from faults.ledger import Ledger
 from faults.ledger.record import COMMAND
+from faults.ledger.run_files import RESULTS
 from faults.plan import Plan, PlanError
-from faults.run.leftovers import GRACE, adopting
+from faults.run.leftovers import GRACE, SHARED, adopting
 from faults.script.autostart import VARIABLE
+from faults.script.results import OUTPUT
 from faults.script.script import grace_of, run_script
 from reference.cli.options import BadInput
 from tests.support import own_process
@@ -109,6 +111,28 @@ def test_processes_that_a_script_leaves_are_found_and_ended(tmp_path: Path) -> N
     assert not Path(f"/proc/{left[0].rpartition(' ')[2].rstrip(')')}").exists()
     # A process in the program's own session is named, too; it is ended with the program.
     assert len(python(text.format(False), tmp_path)[2]) == 1
+
+
+@pytest.mark.parametrize("session", ["own", "same"])
+def test_shared_memory_of_a_killed_script_is_removed(session: str, tmp_path: Path) -> None:
+    """The script's resource tracker does so when all have ended that could need it. The child's session is another."""
+    lock = """if True:
+        import multiprocessing, os, signal, sys
+        lock = multiprocessing.get_context("spawn").Lock()
+        if not os.fork():
+            if sys.argv[1] == "own":
+                os.setsid()
+            print(lock._semlock.name, flush=True)
+            os.kill(os.getppid(), signal.SIGKILL)
+            signal.pause()
+        signal.pause()
+    """
+    command = [sys.executable, "-W", "ignore", "-c", lock, session]
+    found, _ = run_script(command, Plan(), tmp_path / "run", deadline=60)
+    assert found.ends[COMMAND].kind == "Killed"
+    name = (tmp_path / "run" / RESULTS / OUTPUT).read_text().strip().removeprefix("/")
+    assert name.startswith("mp-")
+    assert not (SHARED / f"sem.{name}").exists()
 
 
 def test_children_of_a_killed_role_have_longer_to_end(tmp_path: Path) -> None:
