@@ -45,8 +45,8 @@ from tests.programs.verdicts import COMMANDS
 
 ALL = list(HealthCheck)
 KINDS = ("Delay", "Order", "Pause", "Hold", "Raise", "Drop", "Duplicate", "Crash")
-# Those that lose nothing, as docs/plans.md says, and take no longer than the programs wait. An `Order` ends a call that
-# waits for longer than its own seconds.
+# Those that lose nothing, so that no failure is needed (docs/verdicts.md), and take no longer than the programs wait.
+# An `Order` ends a call that waits for longer than its own seconds.
 GENTLE = frozenset({"Delay", "Pause", "Hold"})
 SECONDS = (0.05, 0.3)
 # How long a tutorial's roles wait for each other, and until a foreign program is ended (seconds).

@@ -15,7 +15,7 @@ from tests.kills import __main__ as command
 from tests.kills import reaching
 from tests.kills.operators import bugs_of, drawn
 from tests.kills.reaching import nearest, seconds_of
-from tests.kills.results import Tried, add, load, score, spare, unguarded
+from tests.kills.results import Tried, add, load, score, spare
 from tests.mutants import gate
 from tests.mutants.mutant import Mutant
 
@@ -145,17 +145,6 @@ def test_a_test_is_spare_if_others_show_all_that_it_shows() -> None:
     assert list(spare([(long, short)], record(both), seconds)) == [long]
     assert list(spare([(long,)], record(both), seconds)) == [short]
     assert list(spare([], record([[1, 1, 0], [0, 1, 1], [1, 1, 1], [1, 1, 1]]), seconds)) == [long, short, only]
-
-
-def test_a_line_is_unguarded_if_every_bug_of_it_survived() -> None:
-    results = [
-        tried("a", "survived", line=1),
-        tried("b", "killed", "t", line=1),
-        tried("c", "survived", line=2),
-        tried("d", "unreached", line=3),
-        tried("e", "survived", line=4),
-    ]
-    assert unguarded(results, [("reference/rpc/a.py", 4)]) == {"reference/rpc/a.py": [2, 3]}
 
 
 SOURCE = """

@@ -1,4 +1,4 @@
-"""The share of the tests that a commit runs: one of those that are alike, and not what cannot have changed."""
+"""The share of the tests that a commit runs: slow ones in turn, and those of files that have changed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,6 @@ Chosen = Callable[..., list[str]]
 
 SUITE = """
 import pytest
-
-@pytest.mark.parametrize("n", [pytest.param(n, marks=pytest.mark.one_of(f"{n % 2}")) for n in range(10)])
-def test_alike(n):
-    pass
 
 def test_plain():
     pass
@@ -57,13 +53,10 @@ class TestShare:
         times = {**slow, "test_it.py::test_precious": 1000.0, "test_it.py": 200.0}
         monkeypatch.setattr(share, "recorded", lambda: {"test_it.py": times})
 
-    def test_a_seed_chooses_one_of_those_that_are_alike_and_a_slow_test_more_rarely_the_longer_it_takes(
-        self, chosen: Chosen
-    ) -> None:
+    def test_a_seed_chooses_a_slow_test_more_rarely_the_longer_it_takes(self, chosen: Chosen) -> None:
         found = {seed: chosen("--share", f"--share-seed={seed}") for seed in "abcdefgh"}
         for names in found.values():
             assert {"plain", "precious"} <= set(names)
-            assert sorted(int(name[6:-1]) % 2 for name in names if name.startswith("alike")) == [0, 1]
         assert len({tuple(names) for names in found.values()}) > 4
         slow = [int(name[5:-1]) for names in found.values() for name in names if name.startswith("slow")]
         assert 30 < len([n for n in slow if n < 30]) < 70  # a fifth of 240
@@ -71,11 +64,8 @@ class TestShare:
         assert chosen("--share", "--share-seed=a") == found["a"]
 
     def test_all_run_without_it_and_those_that_are_named_in_any_case(self, chosen: Chosen) -> None:
-        assert len(chosen()) == 72
-        assert chosen("--share", "--share-seed=a", "test_it.py::test_alike") == [f"alike[{n}]" for n in range(10)]
-
-    def test_one_of_those_that_another_option_leaves_runs(self, chosen: Chosen) -> None:
-        assert chosen("--share", "--share-seed=a", "-k", "alike and 7") == ["alike[7]"]
+        assert len(chosen()) == 62
+        assert chosen("--share", "--share-seed=a", "test_it.py::test_slow") == [f"slow[{n}]" for n in range(60)]
 
     def test_the_seed_is_the_commits_tree(self, chosen: Chosen) -> None:
         assert chosen("--share") == chosen("--share", f"--share-seed={tree() or 'no-tree'}")

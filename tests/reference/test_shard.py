@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -11,7 +10,6 @@ from typing import Any
 
 import pytest
 import torch
-import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
 from torch import nn
 from torch.distributed.rpc import RRef
@@ -194,43 +192,3 @@ def test_each_batch_waits_for_its_own_gradients() -> None:
             output.backward()
     with pytest.raises(TimeoutError, match=r"^2 of 2 parameters, among them 'seq\.weight'"):
         shard.await_gradients(0)
-
-
-_go = threading.Event()
-
-
-def linear_shard_later() -> SequentialShard:
-    """Runs on the owner: make a shard after `let_go`, which runs there, too; it waits at most 20 s."""
-    assert _go.wait(20)
-    return linear_shard()
-
-
-def let_go() -> None:
-    _go.set()
-
-
-def first_call_in_a_context() -> list[int]:
-    """Runs on the master: how many gradients worker1 gets, from a shard used for the first time and for the second.
-
-    The owner cannot tell the shard's type before the first call has been asked for.
-    """
-    counts = []
-    shard = rpc.remote("worker1", linear_shard_later)
-    for number in range(2):
-        with dist_autograd.context() as context_id:
-            answer = shard.rpc_async().forward(RRef(torch.ones(4, 2)), number)
-            rpc.rpc_sync("worker1", let_go)
-            output = answer.wait()
-            dist_autograd.backward(context_id, [output.sum()])  # type: ignore[attr-defined]
-            counts.append(len(rpc.rpc_sync("worker1", count_gradients, args=(context_id,))))
-    return counts
-
-
-def count_gradients(context_id: int) -> list[torch.Tensor]:
-    """Runs on the owner."""
-    return list(dist_autograd.get_gradients(context_id).values())  # type: ignore[attr-defined]
-
-
-def test_a_proxys_first_asynchronous_call_loses_the_gradients(world: World) -> None:
-    """torch 2.13: why `DistResNet50` uses its RRefs before any batch does. No error, no gradient."""
-    assert world.call("master", first_call_in_a_context) == [0, 2]

@@ -25,7 +25,6 @@ from reference.verify import judge, quick
 from reference.world.rpc_agent import VARIABLES
 from tests.support import required
 from tests.support.hosts import ROOT, Host, NoHosts, two_hosts
-from tests.tiers.share import one_of
 
 SECONDS = 150
 
@@ -98,9 +97,7 @@ def ends(started: list[subprocess.Popen[str]], seconds: float) -> tuple[list[int
     return [process.wait() for process in started], "\n".join(said)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=one_of("hosts", number % 3)) for number, name in enumerate(TUTORIALS)]
-)
+@pytest.mark.parametrize("name", TUTORIALS)
 def test_tutorials_run_on_two_hosts(name: str, hosts: tuple[Host, Host], tmp_path: Path) -> None:
     """No interface is named, and the trace has the twin's bits."""
     case, save = quick(name), tmp_path / "trace"

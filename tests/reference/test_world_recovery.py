@@ -26,7 +26,6 @@ from tests.matrix.places import PLACES
 from tests.support import roles_grace
 from tests.support import roles_recovery as plays
 from tests.support.roles_plain import kill_oneself, unlucky, wait_for_ever
-from tests.tiers.share import one_of
 
 pytestmark = pytest.mark.usefixtures("forkserver")
 
@@ -53,7 +52,7 @@ def kills() -> Iterator[Any]:
         place, case = PLACES[name], quick(name, steps=4, **fields)
         more = "-".join(map(str, fields.values()))
         for role in sorted(load(name).roles(case), key=lambda each: each != place.step):
-            marks = [one_of("kills")] if role == place.step else [pytest.mark.long]
+            marks = () if role == place.step else pytest.mark.long
             plan = f"Crash role={role} at=step:3@{place.step}"
             yield pytest.param(case, plan, id=f"{name}-{more or role}", marks=marks)
             if more:
@@ -86,8 +85,8 @@ def full_disks() -> Iterator[Any]:
     for name in TRAINING:
         case = quick(name, timeout=5.0)
         for role in load(name).roles(case):
-            mark = one_of("full disk") if role == PLACES[name].callee else pytest.mark.long
-            yield pytest.param(case, role, id=f"{name}-{role}", marks=mark)
+            marks = () if role == PLACES[name].callee else pytest.mark.long
+            yield pytest.param(case, role, id=f"{name}-{role}", marks=marks)
 
 
 @pytest.mark.parametrize(("case", "role"), [*full_disks()])

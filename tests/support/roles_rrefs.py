@@ -99,11 +99,6 @@ def create(key: str, owner: str, value: int) -> None:
     _held[key].to_here()
 
 
-def own_value(timeout: float) -> int:
-    """Return the value of an object that this role has made on itself by a call."""
-    return value_of(rpc.remote(rpc.get_worker_info().name, make, (1,), timeout=timeout))
-
-
 def create_own(key: str, value: Any) -> None:
     """Make this role the owner, without a call."""
     _held[key] = rpc.RRef(value)
@@ -223,19 +218,6 @@ def use_after_shutdown(owner: str) -> dict[str, Answer]:
         "new": answer(lambda: repr(rpc.RRef(3))[:10]),
         "remote": answer(lambda: repr(rpc.remote(owner, make, (1,)))),
     }
-
-
-def fail_by_proxy(owner: str, api: str) -> Answer:
-    """Use an object of the owner's so that it raises, by `rpc_sync` or `rpc_async`; this role keeps nothing of it."""
-    made = rpc.remote(owner, make, (1,))
-    made.to_here()
-
-    def use() -> int:
-        began = getattr(made, api)(timeout=10).add("one")
-        value: int = began if api == "rpc_sync" else began.wait()
-        return value
-
-    return answer(use)
 
 
 def await_held(key: str) -> float:

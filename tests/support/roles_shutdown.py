@@ -176,14 +176,9 @@ def create_and_drop(owner: str, count: int) -> None:
 # Start RPC once more, in the same process.
 
 
-def start(name: str, rank: int, size: int, place: str, generation: int | None = None, timeout: float = 60) -> Answer:
-    """Start RPC. ``generation``: the number of this start, on which all roles agree."""
-    if generation is not None:
-        rpc._init_counter = generation
-        api._all_gather_sequence_id.clear()
-        api._all_gather_sequence_id_to_states.clear()
-    options = {**LOCAL_OPTIONS, "rpc_timeout": timeout}
-    return answer(lambda: start_agent(name, rank, size, f"file://{place}", None, options))
+def start(name: str, rank: int, size: int, place: str) -> Answer:
+    options = {**LOCAL_OPTIONS, "rpc_timeout": 60}
+    return answer(lambda: start_agent(name, rank, size, f"file://{place}", options))
 
 
 def ask(peer: str) -> Answer:

@@ -1,5 +1,5 @@
 """``python -m tests.tiers ci|nightly|weekly``: all checks of a change, in some ten minutes; all checks that there are,
-in an hour; or how much the checks themselves notice, in four hours at most.
+in 75; or how much the checks themselves notice, in four hours at most.
 
 Exit status 1: one failed. `nightly` and `weekly` go on after a failure; ``--continue`` runs what has not passed on this
 commit. When all of `nightly` has passed, it names the commit in tests/tiers/nightly.json, from which CI tells what has

@@ -3,7 +3,6 @@
 The commit's tree chooses, so one commit always runs the same tests, and the next one others.
 
 - Tests that take less than half a second, by seconds.txt, all run, and so do those that are marked as `always`.
-- Of the tests of a file that `one_of` gives the same key, one runs.
 - Any other test runs in one of five commits, or of four times as many as its seconds.
 - Of the files of tests that have changed since all passed, the shortest tests run besides, `EDITED` seconds of them.
 
@@ -12,7 +11,6 @@ A test that the command line names by its node id runs in any case.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from hashlib import sha256
 from itertools import accumulate
 
@@ -25,25 +23,19 @@ from tests.tiers.spread import recorded
 EDITED = 100.0
 
 
-def one_of(*key: object) -> pytest.MarkDecorator:
-    """Mark a test as one of several in its file that show nearly the same."""
-    return pytest.mark.one_of("-".join(map(str, key)))
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
-    text = "of slow tests, and of those that show nearly the same, run a share, chosen by the commit's tree"
+    text = "of slow tests run a share, chosen by the commit's tree"
     parser.addoption("--share", action="store_true", help=text)
     parser.addoption("--share-seed", metavar="SEED", help="choose by this instead")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "one_of(key): of the tests of this file with this key, --share runs one")
     config.addinivalue_line("markers", "always: --share runs it, however long it takes")
     config.option.share_seed = config.option.share_seed or tree() or "no-tree"
 
 
 def drawn(seed: str, test: str) -> bool:
-    """Whether it is a test's turn. The longer a test takes, the rarer it is: most cost a commit half a second."""
+    """Whether it is a test's turn. The longer a test takes, the rarer it is: most cost a commit a quarter second."""
     seconds = recorded().get(test.partition("::")[0], {}).get(test, 0.0)
     return not seconds or _number(f"{seed} {test}") % max(5, round(4 * seconds)) == 0
 
@@ -68,20 +60,14 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return [f"share: {config.option.share_seed}"] if config.option.share else []
 
 
-@pytest.hookimpl(trylast=True)  # after -m, -k and --deselect, so that one of those that are left runs
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.option.share or any("::" in argument for argument in config.args):
         return
     seed, of_edited = config.option.share_seed, edited()
-    alike = defaultdict[str, list[pytest.Item]](list)
-    chosen = set()
-    for item in items:
-        if item.nodeid in of_edited or item.get_closest_marker("always"):
-            chosen.add(item)
-        elif mark := item.get_closest_marker("one_of"):
-            alike[f"{item.nodeid.partition('::')[0]} {mark.args[0]}"].append(item)
-        elif drawn(seed, item.nodeid):
-            chosen.add(item)
-    chosen |= {group[_number(f"{seed} {key}") % len(group)] for key, group in alike.items()}
+    chosen = {
+        item
+        for item in items
+        if item.nodeid in of_edited or item.get_closest_marker("always") or drawn(seed, item.nodeid)
+    }
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = [item for item in items if item in chosen]

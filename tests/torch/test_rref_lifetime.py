@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 import pytest
 import torch.distributed.rpc as rpc
 
-from faults.plan import Plan
-from faults.run.runs import scope
-from reference.outcome import Overdue, Returned
-from reference.world import World, launch
+from reference.outcome import Returned
+from reference.world import World
 from tests.support import roles_rrefs as plays
 from tests.support.idle import AT_ONCE, LATE, NOT_STARTED, idle, keeps
 
@@ -86,15 +83,6 @@ def test_after_the_shutdown_rrefs_cannot_be_used() -> None:
     }
 
 
-def test_an_asynchronous_call_by_a_proxy_that_fails_keeps_the_rref_for_good() -> None:
-    """Its error holds on to the frames through which it came, and torch's future to the error. That of `rpc_sync` does
-    not; once it is given back, what is left at the owner is the other's."""
-    with idle("ab") as world:
-        assert world.call("a", plays.fail_by_proxy, "b", "rpc_async").error == "TypeError"
-        assert world.call("a", plays.fail_by_proxy, "b", "rpc_sync").error == "TypeError"
-        keeps(world, "b", 1, 1, 0)
-
-
 def test_an_rref_may_be_made_after_its_callers_timeout() -> None:
     """The caller never gets it, and the owner keeps it. Dropping it here might end the process."""
     with idle() as world:
@@ -109,15 +97,3 @@ def test_an_rref_may_be_made_after_its_callers_timeout() -> None:
         assert world.call("a", plays.fetch, "k").text == NOT_MADE
         assert world.call("b", plays.executed) == ["make"]
         keeps(world, "b", 1, 1, 0)
-
-
-def test_an_own_rref_that_is_never_made_is_waited_for_for_ever(tmp_path: Path) -> None:
-    """`remote`'s timeout of 0.2 s passes, `local_value` has none, and the role ends at the deadline."""
-    plan = Plan.parse("Drop site=tests.support.roles_rrefs:make role=a nth=1 side=request")
-    with (
-        scope(plan, tmp_path) as arguments,
-        launch({"a": partial(plays.own_value, 0.2)}, deadline=2, **arguments) as world,
-    ):
-        lost = world.wait()["a"]
-    assert isinstance(lost, Overdue)
-    assert "in own_value" in lost.stacks
