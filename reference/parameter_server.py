@@ -102,7 +102,8 @@ class ParameterServer:
 
         Raises:
             OSError, TypeError: the checkpoint cannot be written. This ends the work.
-            ParticipantFailed: the work has ended, because a checkpoint cannot be written or a worker is silent.
+            ParticipantFailed: the work has ended, because a checkpoint cannot be written or a worker is silent; to
+                those that wait a RuntimeError that says so.
         """
         ps = ps_rref.local_value()
         future, last = ps.calls.meet(worker, step)
@@ -308,14 +309,18 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     return recorder.trace()
 
 
+def turns(case: Case) -> Trace:
+    """Return the order in which the workers pull and push in turn, as a trace to replay."""
+    return Trace(case, {"order/events": as_tensors(by_turns(case.workers, case.steps))["events"]})
+
+
 def rehearse(case: Case) -> Trace:
     """Run an exact case's twin before its run, with the workers in turn, and prove it exact in any other order.
 
     Raises:
         NotExact: an operation rounds in this order, or a loss in another one.
     """
-    turns = Trace(case, {"order/events": as_tensors(by_turns(case.workers, case.steps))["events"]})
-    trace = train_locally(replace(case, record="every"), turns)
+    trace = train_locally(replace(case, record="every"), turns(case))
     every_batch = (batch for name in worker_names(case) for batch in batches(case, name))
     require_exact_in_any_order(trace, case.lr, every_batch)
     return trace

@@ -24,13 +24,13 @@ from reference.conform.judge import Judged, NoResults, judge_suite
 from reference.conform.process import NotStarted
 from reference.conform.report import FORMATS, Report, as_html
 from reference.conform.run_suite import Settings, run_suite
-from reference.conform.suite import CATALOGUE, SUITE, NoMatch, Suite, SuiteBroken, chosen, matching, open_suite
+from reference.conform.suite import CATALOGUE, NoMatch, Suite, SuiteBroken, chosen, matching, open_suite
 from reference.system.files import whole
 from reference.system.text import one_line
 
 BROKEN = 3
 _USAGE = """\
-usage: python -m reference conform export DIR [--archive] [--suite core|full] [--cases GLOB]
+usage: python -m reference conform export DIR [--suite core|full] [--cases GLOB]
        python -m reference conform run DIR --out OUT [--cases GLOB] [--repeat N] [--timeout S] [-j N] -- CMD ...
        python -m reference conform judge DIR OUT... [--cases GLOB] [--expect FILE] [--update] [--format FORMAT]
 
@@ -65,22 +65,15 @@ def conform(arguments: Sequence[str]) -> int:
 
 def _export(arguments: Sequence[str]) -> int:
     parser = Parser(prog="python -m reference conform export", description="Write the suite of cases to a folder.")
-    parser.add_argument("folder", metavar="DIR", help="a new folder; with --archive a file")
+    parser.add_argument("folder", metavar="DIR", help="a new folder")
     parser.add_argument("--suite", choices=("core", "full"), default="core", help="core takes seconds (default)")
-    parser.add_argument("--archive", action="store_true", help="write one tar file")
     _add_cases(parser)
     options = parser.parse_args(arguments)
-    if options.archive:
-        check_writable(options.folder)
     entries = chosen(options.suite, *options.cases)
-    from reference.conform.export import export, export_archive  # with torch: the judge of exact cases does without
+    from reference.conform.export import export  # with torch: the judge of exact cases does without
 
-    if options.archive:
-        digest = export_archive(Path(options.folder), entries)
-        print(f"{len(entries)} cases of suite {SUITE} in {options.folder}, SHA-256 {digest}")
-    else:
-        export(Path(options.folder), entries)
-        print(f"{len(entries)} cases in {options.folder}")
+    export(Path(options.folder), entries)
+    print(f"{len(entries)} cases in {options.folder}")
     return 0
 
 

@@ -1,12 +1,10 @@
-"""Write a suite: its cases' files, their digests, and all of it as one archive."""
+"""Write a suite: its cases' files and their digests."""
 
 from __future__ import annotations
 
 import hashlib
-import tarfile
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from reference.conform.answer import commitment
@@ -42,36 +40,11 @@ def write_case(folder: Path, prepared: Prepared) -> None:
 
 
 def _index(folder: Path, entries: Sequence[Entry]) -> dict[str, Any]:
-    found = _files(folder)
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
     digests = {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
     return {"suite": SUITE, "protocol": PROTOCOL, "cases": [entry.id for entry in entries], "files": digests}
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def _write_json(path: Path, content: Any) -> None:
     with whole(path) as scratch:
         scratch.write_text(json_text(content), encoding="utf-8")
-
-
-def export_archive(file: Path, entries: Sequence[Entry]) -> str:
-    """Write a tar file of one folder, which is the suite; return the SHA-256 of the file.
-
-    Its bytes depend on the suite alone: members stand in the order of their names, and have no time and no owner.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    with whole(file) as scratch:
-        with TemporaryDirectory() as place, tarfile.open(scratch, "w", format=tarfile.USTAR_FORMAT) as archive:
-            folder = Path(place) / f"suite-{SUITE}"
-            export(folder, entries)
-            for path in _files(folder):
-                member = tarfile.TarInfo(str(path.relative_to(place)))
-                member.size = path.stat().st_size
-                with path.open("rb") as content:
-                    archive.addfile(member, content)
-        with scratch.open("rb") as written:
-            return hashlib.file_digest(written, "sha256").hexdigest()

@@ -26,7 +26,6 @@ from reference.trace.trace import Trace
 from reference.training import cartpole
 from reference.training.data import Corpus
 from reference.training.rng import seeded
-from reference.training.worker_order import as_tensors, by_turns
 from reference.verify.verify import KnownErrors, case_of
 
 # In which order an implementation has to add or apply what several roles send, by tutorial.
@@ -145,45 +144,32 @@ Pair = tuple[str, torch.Tensor]
 
 
 def episodes(case: Any, twin: Trace) -> Iterator[Pair]:
-    """Play the twin's actions again, and yield what ``reinforce`` is given.
+    """Play the twin's actions again, and yield what the agents are given.
 
     For each observer and episode: ``data/OBSERVER/EPISODE/states`` (steps, inputs) are the states before each action,
-    ``rewards`` (steps,) what each action earned.
+    ``rewards`` (steps,) what each action earned. The episodes of ``batch_reinforce`` go on in a new start of the
+    environment when one ends; ``ends`` (steps,) is 1 at the last step of a start: rewards after it do not count for the
+    actions up to it.
     """
-    for name in numbered("observer", case.observers):
-        env = cartpole.seeded_environment(case.env, case.seed, name)
-        rng = cartpole.ObserverRng(case.seed, name, case.dropout, case.torch_dtype)
-        for episode in range(case.steps):
-            state, _ = env.reset()
-            states, rewards = [], []
-            for action in twin.tensors[f"{episode:04d}/actions/{name}"].tolist():
-                states.append(torch.as_tensor(state).to(case.torch_dtype))
-                state, reward, *_ = env.step(action)
-                rewards.append(float(reward))
-            yield from _given(f"{name}/{episode:04d}", states, rewards, rng.episode(case.n_steps))
-
-
-def batch_episodes(case: Any, twin: Trace) -> Iterator[Pair]:
-    """The same for ``batch_reinforce``, whose episodes go on in a new start of the environment when one ends.
-
-    ``ends`` (steps,) is 1 at the last step of a start: rewards after it do not count for the actions up to it.
-    """
+    goes_on = case.tutorial() == "batch_reinforce"
     for place, name in enumerate(numbered("observer", case.observers)):
         env = cartpole.seeded_environment(case.env, case.seed, name)
         rng = cartpole.ObserverRng(case.seed, name, case.dropout, case.torch_dtype)
         for episode in range(case.steps):
+            of_all, own = f"{episode:04d}/steps/actions", f"{episode:04d}/actions/{name}"
+            actions = (twin.tensors[of_all][:, place] if goes_on else twin.tensors[own]).tolist()
             state, _ = env.reset()
             states, rewards, ends = [], [], []
-            actions = twin.tensors[f"{episode:04d}/steps/actions"][:, place].tolist()
             for step, action in enumerate(actions, start=1):
                 states.append(torch.as_tensor(state).to(case.torch_dtype))
                 state, reward, terminated, truncated, _ = env.step(action)
                 rewards.append(float(reward))
                 ends.append(terminated or truncated or step == len(actions))
-                if ends[-1]:
+                if goes_on and ends[-1]:
                     state, _ = env.reset()
             yield from _given(f"{name}/{episode:04d}", states, rewards, rng.episode(case.n_steps))
-            yield f"data/{name}/{episode:04d}/ends", torch.tensor(ends, dtype=torch.int64)
+            if goes_on:
+                yield f"data/{name}/{episode:04d}/ends", torch.tensor(ends, dtype=torch.int64)
 
 
 def _given(place: str, states: list[torch.Tensor], rewards: list[float], draws: cartpole.Draws) -> Iterator[Pair]:
@@ -206,9 +192,8 @@ def inputs_of(case: Any, twin: Trace) -> Tensors:
 
 def replay_of(case: Any) -> Trace | None:
     """Return the order of events that the suite prescribes, as a trace to replay; None if the case has no order."""
-    if case.tutorial() == "parameter_server":
-        return Trace(case, {"order/events": as_tensors(by_turns(case.workers, case.steps))["events"]})
-    return None
+    turns: Trace | None = load("parameter_server").turns(case) if case.tutorial() == "parameter_server" else None
+    return turns
 
 
 def _by_step(role: str, names: tuple[str, ...], batches: Iterable[tuple[Any, ...]]) -> Tensors:
@@ -275,12 +260,8 @@ def _rnn(case: Any, _: Trace) -> Tensors:
     return found | dropout_factors(case)
 
 
-def _reinforce(case: Any, twin: Trace) -> Tensors:
+def _agents(case: Any, twin: Trace) -> Tensors:
     return dict(episodes(case, twin))
-
-
-def _batch_reinforce(case: Any, twin: Trace) -> Tensors:
-    return dict(batch_episodes(case, twin))
 
 
 _MAKERS: dict[str, Callable[[Any, Trace], Tensors]] = {
@@ -290,8 +271,8 @@ _MAKERS: dict[str, Callable[[Any, Trace], Tensors]] = {
     "parameter_server": _parameter_server,
     "batch_parameter_server": _images,
     "sharded_parameter_server": _images,
-    "reinforce": _reinforce,
-    "batch_reinforce": _batch_reinforce,
+    "reinforce": _agents,
+    "batch_reinforce": _agents,
     "rnn": _rnn,
     "pipeline": _pipeline,
     "hybrid_ddp": _hybrid_ddp,

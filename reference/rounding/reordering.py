@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from reference.rounding.reordered_sums import EXACT, ROUNDED, SUMS
+from reference.rounding.reordered_sums import ROUNDED, SUMS
 from reference.trace.case import Case
 from reference.trace.trace import Trace
 from reference.training.rng import generator
@@ -56,8 +56,7 @@ def twins_for(
 class Reordered(TorchDispatchMode):
     """In this block operators sum in orders, and round up or down, as drawn from ``seed``.
 
-    ``rounding=False`` leaves the roundings of single elements unchanged. ``passed`` has the names of operators that
-    this mode does not know and computed as usual. Other threads are not affected.
+    Operators that it does not know compute as usual. Other threads are not affected.
     """
 
     @classmethod
@@ -65,11 +64,9 @@ class Reordered(TorchDispatchMode):
         """False, because a twin is never compiled, and preparing for that takes torch a sixth of the time."""
         return False
 
-    def __init__(self, seed: int, *, rounding: bool = True) -> None:
+    def __init__(self, seed: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.rounding = rounding
         self.draws = generator(seed, "reordered")
-        self.passed: set[str] = set()
 
     def __enter__(self) -> Any:
         # With mkldnn an LSTM is one operator, and its backward pass needs data that its forward pass has kept.
@@ -93,17 +90,15 @@ class Reordered(TorchDispatchMode):
             result = SUMS[name](self, func, *args, **kwargs)
             self.move(result)
             return result
-        if self.rounding and name == "relu.default":
-            args = (_decided(args[0], self.draws),)
-        elif self.rounding and name == "relu_.default":
-            args[0].copy_(_decided(args[0], self.draws))
+        if name == "relu.default":
+            args = (self.decided(args[0]),)
+        elif name == "relu_.default":
+            args[0].copy_(self.decided(args[0]))
         result = func(*args, **kwargs)
         if name in ROUNDED:
             self.move(
                 [args[0], args[2]] if result is None else result
             )  # a fused optimizer: parameters and their momentum
-        elif name not in EXACT:
-            self.passed.add(name)
         return result
 
     def order(self, count: int) -> torch.Tensor:
@@ -134,8 +129,22 @@ class Reordered(TorchDispatchMode):
         if isinstance(result, list | tuple):
             for each in result:
                 self.move(each)
-        elif self.rounding and isinstance(result, torch.Tensor) and result.is_floating_point():
+        elif isinstance(result, torch.Tensor) and result.is_floating_point():
             _move(result, self.draws)
+
+    def decided(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Prepare a ReLU's input: draw the sign of elements that one rounding of the largest element could move across
+        0.
+
+        Rounding decides whether such a unit passes its gradient on. If the signs were not drawn, the run could be the
+        only one of 18 in which the unit does, and that is a large error.
+        """
+        size = tensor.abs()
+        near = (size <= torch.finfo(tensor.dtype).eps * (size.amax() if size.numel() else 0)) & (size > 0)
+        if not near.any():
+            return tensor
+        signs = torch.randint(2, tensor.shape, generator=self.draws) * 2 - 1
+        return torch.where(near, size * signs, tensor)
 
 
 @functools.cache
@@ -148,17 +157,3 @@ def _move(tensor: torch.Tensor, draws: torch.Generator) -> None:
     steps = torch.randint(-1, 2, tensor.shape, generator=draws, dtype=torch.int8)
     bits = tensor.view(_INTEGERS[tensor.element_size()])
     bits.add_(steps * (bits & _SECOND_HALF[tensor.dtype] != 0))
-
-
-def _decided(tensor: torch.Tensor, draws: torch.Generator) -> torch.Tensor:
-    """Prepare a ReLU's input: draw the sign of elements that one rounding of the largest element could move across 0.
-
-    Rounding decides whether such a unit passes its gradient on. If the signs were not drawn, the run could be the only
-    one of 18 in which the unit does, and that is a large error.
-    """
-    size = tensor.abs()
-    near = (size <= torch.finfo(tensor.dtype).eps * (size.amax() if size.numel() else 0)) & (size > 0)
-    if not near.any():
-        return tensor
-    signs = torch.randint(2, tensor.shape, generator=draws) * 2 - 1
-    return torch.where(near, size * signs, tensor)

@@ -17,10 +17,10 @@ from reference import batch_parameter_server, load, parameter_server
 from reference.exact import exactness
 from reference.exact.exactness import ExactnessProof, NotExact
 from reference.exact.operator_rules import Grid, grid_of_values
-from reference.rounding.reordering import Reordered
 from reference.trace import Trace
 from reference.verify.verify import CASES, cases, judge, prove, verify
-from tests.support.twins import turns, unproven
+from tests.support.reordering import Unrounded
+from tests.support.twins import unproven
 
 unhurried = settings(deadline=None, max_examples=60)
 EXACT = [case for case in cases(list(CASES)) if case.is_exact]
@@ -38,9 +38,9 @@ float64 = torch.float64
 def test_verifys_exact_cases_are_proved_and_have_one_result_in_every_order(case: Any, seed: int) -> None:
     assert case.steps > 1
     prove(case)
-    replay = turns(case) if case.tutorial() == "parameter_server" else None
+    replay = parameter_server.turns(case) if case.tutorial() == "parameter_server" else None
     wanted = unproven(case, replay).tensors
-    with Reordered(seed, rounding=False):
+    with Unrounded(seed):
         found = unproven(case, replay).tensors
     for name, tensor in wanted.items():
         assert torch.equal(found[name], tensor), name
@@ -49,7 +49,7 @@ def test_verifys_exact_cases_are_proved_and_have_one_result_in_every_order(case:
 def test_a_case_that_is_refused_depends_on_the_order() -> None:
     with pytest.raises(NotExact):
         prove(TOO_LONG)
-    with Reordered(1, rounding=False):
+    with Unrounded(1):
         found = unproven(TOO_LONG).tensors
     assert any(not torch.equal(found[name], tensor) for name, tensor in unproven(TOO_LONG).tensors.items())
 
@@ -63,7 +63,7 @@ def test_no_order_of_workers_has_a_larger_loss_than_is_proved(order: Any, seed: 
     events = [(names[:place].count(worker) % 2, worker) for place, worker in enumerate(names)]
     trace = unproven(case, Trace(case, {"order/events": torch.tensor(events)}))
     proved = exactness.most_in_any_order(
-        unproven(case, turns(case)),
+        unproven(case, parameter_server.turns(case)),
         case.lr,
         [b for name in parameter_server.worker_names(case) for b in parameter_server.batches(case, name)],
     )

@@ -11,12 +11,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reference import batch_parameter_server
+from reference import batch_parameter_server, parameter_server
 from reference.exact.exactness import ExactnessProof, NotExact
 from reference.verify.verify import prove
 from tests.properties import flat
 from tests.properties.cases import EXACT
-from tests.support.twins import turns, unproven
+from tests.support.twins import unproven
 
 float64 = torch.float64
 # Each operation of its twin is exact from the numbers that it is given.
@@ -57,7 +57,7 @@ def test_generated_exact_cases_have_one_result_as_flat_sums(name: str) -> None:
     def holds(case: Any, seed: int) -> None:
         prove(case)
         case = replace(case, **ORDERED.get(name, {}))
-        trace = unproven(case, turns(case) if name == "parameter_server" else None)
+        trace = unproven(case, parameter_server.turns(case) if name == "parameter_server" else None)
         assert FORMS[name](case, trace, seed) == []
 
     holds()

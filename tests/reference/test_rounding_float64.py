@@ -15,8 +15,9 @@ from torch.utils._pytree import tree_leaves
 
 from reference import TUTORIALS, load
 from reference.rounding.bound import result_of
-from reference.rounding.reordering import REORDERED, Reordered, reordered, twins_for
+from reference.rounding.reordering import REORDERED, reordered, twins_for
 from reference.trace import Trace
+from tests.support.reordering import Watching
 from tests.support.runs import rounding_bound
 
 _IMAGES = {"image_w": 4, "image_h": 4, "batch_size": 2, "num_classes": 2, "trainers": 2, "steps": 2}
@@ -94,9 +95,9 @@ def test_every_tutorial_with_a_dtype_has_its_case_here() -> None:
 @pytest.mark.parametrize(("name", "fields"), FORMS)
 def test_no_operator_of_a_tutorial_is_unknown_to_other_orders(name: str, fields: Mapping[str, Any]) -> None:
     module = load(name)
-    with Reordered(0) as mode:
+    with Watching(0) as mode:
         module.train_locally(module.Case(**{**SMALL[name], **fields, "dtype": "float64"}))
-    assert {op for op in mode.passed if not op.startswith("profiler.")} == set()
+    assert {op for op in mode.unknown if not op.startswith("profiler.")} == set()
 
 
 # With these the returns of eight steps are sums of few powers of two, which do not round.
