@@ -202,8 +202,8 @@ def renewed(plan: Plan, folder: str | os.PathLike[str], *, trace: bool = False) 
 
 def remove_numbered(folder: Path) -> None:
     """Remove the folders of an earlier sweep's or shrink's runs, ``0000`` and on, from a folder. Others stay."""
-    for each in folder.glob("[0-9][0-9][0-9][0-9]"):
-        if (each / MARK).exists() and not each.is_symlink():
+    for each in folder.glob("[0-9][0-9][0-9][0-9]*"):
+        if re.fullmatch(r"\d{4}|[1-9]\d{4,5}", each.name) and (each / MARK).exists() and not each.is_symlink():
             shutil.rmtree(each)
 
 

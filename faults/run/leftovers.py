@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
+import re
 import signal
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,7 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from faults.ledger.ledger import Timeline
+from faults.inject.process.target import is_older
+from faults.ledger.ledger import Event, Timeline, boot_id
 from faults.ledger.moments_seen import starts_of
 from reference.system.processes import readable
 
@@ -73,10 +77,15 @@ def command(pid: int) -> str:
     return "a process"
 
 
+# How the resource trackers of Python's multiprocessing and of torch's are started.
+_TRACKERS = re.compile(rb"from multiprocessing\.resource_tracker import main;main\(|^[^\0]*/torch_shm_manager\0")
+
+
 def is_tracker(pid: int) -> bool:
-    """Whether a process is a helper of multiprocessing, which removes what others leave, and waits for their end."""
+    """Whether a process is a resource tracker: it waits for the end of others, and removes the shared memory that they
+    have left."""
     with suppress(OSError):
-        return b"multiprocessing.resource_tracker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return bool(_TRACKERS.search(Path(f"/proc/{pid}/cmdline").read_bytes()))
     return False
 
 
@@ -111,6 +120,8 @@ _PR_GET_CHILD_SUBREAPER = 37
 # Seconds that processes have to end by themselves; and if the plan killed a role, that the role's children have: the
 # workers of a DataLoader check their parent every 5 s (torch's MP_STATUS_CHECK_INTERVAL).
 GRACE, GRACE_OF_KILLED = 2.0, 6.5
+# Seconds that a resource tracker has to end after all others. torch's goes on for two seconds.
+_GRACE_OF_TRACKER = 6.0
 
 
 @contextmanager
@@ -118,7 +129,7 @@ def adopting() -> Iterator[Callable[..., list[str]]]:
     """Yield a function that names the processes which were started in this block and are left.
 
     It first gives them some seconds to end (``grace``). Leaving the block kills those that are left. Resource trackers
-    are not named, and end last and by themselves: what they do is to remove the shared memory that the others leave.
+    are neither named nor killed: leaving the block gives them some seconds to remove what the others have left.
 
     Linux only; elsewhere none is found. Processes that are started here have to lead a session of their own, as roles
     and scripts do: a child within this process's own session does not count.
@@ -129,13 +140,15 @@ def adopting() -> Iterator[Callable[..., list[str]]]:
     try:
         yield partial(_left, before)
     finally:
+        stays = set[int]()
+        while orphans := _children() - before - stays:  # when one ends, this process adopts its children
+            if others := {pid for pid in orphans if not is_tracker(pid)}:
+                for pid in others:
+                    _end(pid)
+            else:
+                due = time.monotonic() + _GRACE_OF_TRACKER
+                stays |= {pid for pid in orphans if not ends_by(pid, due)}
         _prctl(_PR_SET_CHILD_SUBREAPER, was.value)
-        while orphans := _children() - before:  # when one ends, this process adopts its children
-            others, due = {pid for pid in orphans if not is_tracker(pid)}, time.monotonic() + GRACE
-            for pid in others or orphans:
-                if not others:
-                    ends_by(pid, due)
-                _end(pid)
 
 
 def kill_group(leader: int) -> None:
@@ -188,23 +201,39 @@ def leaks(timeline: Timeline) -> list[str]:
 
     Shared memory that is much older than its role is of a process that had the same id, and has long ended.
     """
-    starts = starts_of(timeline)
-    found = [f"{event.role} still runs (process {pid})" for pid, event in starts.items() if is_running(pid)]
-    memory = [
-        name
-        for name, status in shared_memory()
-        if any(
-            f"_{pid}_" in f"{name}_" and status.st_ctime > event.details["wall"] - _EARLIER
-            for pid, event in starts.items()
-        )
-    ]
+    found = [f"{event.role} still runs (process {pid})" for pid, event in living(timeline).items()]
+    begun: dict[int | None, float] = {pid: event.details["wall"] - _EARLIER for pid, event in _here(timeline).items()}
+    memory = [name for name, status in shared_memory() if status.st_ctime > begun.get(maker(name), math.inf)]
     return found + [f"shared memory {name}" for name in memory]
 
 
+def living(timeline: Timeline) -> dict[int, Event]:
+    """Return the starts of the roles' processes that still run on this machine; a later process may have got the id of
+    one that has ended."""
+    here = _here(timeline)
+    first = next(iter(timeline.of("start")), None)
+    # Events have the clock of the machine that began first.
+    own = first is not None and first.details.get("boot") == boot_id()
+    shift = timeline.zero if own else time.monotonic() - time.time()
+    written = {pid: (event.time if own else event.details["wall"]) + shift for pid, event in here.items()}
+    return {pid: event for pid, event in here.items() if is_older(pid, written[pid]) and is_running(pid)}
+
+
+def _here(timeline: Timeline) -> dict[int, Event]:
+    return {pid: event for pid, event in starts_of(timeline).items() if event.details.get("boot") == boot_id()}
+
+
+def maker(name: str) -> int | None:
+    """Return the process that has made shared memory, if its name tells: the first number in it, as of torch's names
+    (``torch_PID_RANDOM_COUNTER``) and OpenMP's."""
+    return next((int(part) for part in re.split(r"[._]", name) if part.isdecimal()), None)
+
+
 def shared_memory() -> Iterator[tuple[str, os.stat_result]]:
-    """Yield name and state of this user's shared memory. Other users' may have names of the same form."""
+    """Yield name and state of this user's shared memory. Other users' may have names of the same form. A folder that
+    somebody has put beside it is none."""
     for path in SHARED.iterdir() if SHARED.is_dir() else ():
         with suppress(OSError):  # it was removed meanwhile
             status = path.lstat()
-            if status.st_uid == os.geteuid():
+            if status.st_uid == os.geteuid() and stat.S_ISREG(status.st_mode):
                 yield path.name, status

@@ -4,8 +4,8 @@
 
 It waits until its standard input ends. The launcher holds that open as long as the launcher and the script may live.
 Then it kills every process that has the environment variable NAME, and their descendants, again and again until there
-is none. A process that has just been started has no environment yet, so it is looked at again. It imports nothing of
-this project, so that it starts in milliseconds. It leads a session of its own, so that a
+is none, except resource trackers. A process that has just been started has no environment yet, so it is looked at
+again. It imports nothing of this project, so that it starts in milliseconds. It leads a session of its own, so that a
 signal to the launcher's process group does not end it.
 """
 
@@ -19,6 +19,8 @@ import time
 
 # How long it goes on if a process does not end (seconds).
 SECONDS = 10.0
+# How Python's and torch's resource trackers are started: they end after all others, and remove their shared memory.
+_TRACKERS = (b"from multiprocessing.resource_tracker import main;main(", b"/torch_shm_manager\0")
 
 # In /proc/PID/stat, after the name: the process's flags, its start (ticks), and where its environment begins.
 _FLAGS, _STARTED, _ENVIRONMENT = 6, 19, 47
@@ -61,7 +63,14 @@ def _marked(name: str) -> tuple[set[int], set[int]]:
                 found.add(pid)
     while more := {pid for pid, parent in parents.items() if parent in found and pid not in found}:
         found |= more
-    return found - {os.getpid()}, starting - found
+    return {pid for pid in found if not _is_tracker(pid)} - {os.getpid()}, starting - found
+
+
+def _is_tracker(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        command = _read(f"/proc/{pid}/cmdline")
+        return any(each in command for each in _TRACKERS)
+    return False
 
 
 def _read(path: str) -> bytes:

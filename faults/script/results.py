@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from faults.ledger.run_files import RESULTS
@@ -273,20 +274,24 @@ def _name(number: int, path: Path) -> str:
 
 def _run(command: str, variables: dict[str, str]) -> tuple[int | None, str]:
     """Run a command that checks. Return its status, None if it takes too long, and the last line that it printed."""
-    with subprocess.Popen(
-        ["sh", "-c", command],
-        env=variables,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    ) as process:
+    with (
+        TemporaryFile() as said,  # a pipe would end with the last process that the command leaves
+        subprocess.Popen(
+            ["sh", "-c", command],
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        ) as process,
+    ):
         try:
-            said, _ = process.communicate(timeout=CHECK_SECONDS)
+            process.wait(CHECK_SECONDS)
         except subprocess.TimeoutExpired:
             return None, ""
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-    lines = said.decode(errors="replace").strip().splitlines()
+        said.seek(0)
+        lines = said.read().decode(errors="replace").strip().splitlines()
     return process.returncode, lines[-1] if lines else "it printed nothing"

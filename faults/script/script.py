@@ -28,14 +28,14 @@ from faults.ledger.moments_seen import roles_of, starts_of
 from faults.ledger.record import COMMAND, End, RecordError, Run
 from faults.ledger.run_files import renewed, statuses
 from faults.plan.plan import Plan, PlanError
-from faults.run.leftovers import GRACE, GRACE_OF_KILLED, adopting, ends_by, kill_group, leaks
+from faults.run.leftovers import GRACE, GRACE_OF_KILLED, adopting, ends_by, kill_group, leaks, living
 from faults.script.autostart import SAID, VARIABLE, WHOLE_LINES
 from faults.script.results import UNCHECKED, Results
 from faults.script.stacks import STACKS
 from faults.script.waits import waits
 from reference.outcome import Exited, Killed
 from reference.system.interrupts import held
-from reference.system.processes import readable, wait_until
+from reference.system.processes import readable, status_of_ended, wait_until
 
 _PROGRAM = Path(__file__).parent / "parent_watcher.py"
 
@@ -161,18 +161,19 @@ def environment_for(place: Path) -> dict[str, str]:
 
 
 def _wait(process: subprocess.Popen[bytes], ends: _Ends, first: float, deadline: Callable[[], float]) -> End:
-    """Wait until the command ends, or is overdue. After ``first`` seconds the deadline is computed again."""
+    """Wait until the command ends, or is overdue. After ``first`` seconds the deadline is computed again. The command
+    is not reaped, because its group is to be killed."""
     handle, begun, due = os.pidfd_open(process.pid), time.monotonic(), first
     try:
         ended = wait_until(lambda seconds: ends.wait(seconds, handle), due)
         while not ended and due < (later := deadline()):
             due = later
             ended = wait_until(lambda seconds: ends.wait(seconds, handle), begun + due - time.monotonic())
+        if not ended:
+            return End("Overdue", f"was overdue after {due:g} s", time.monotonic(), process=process.pid)
+        return end_of(status_of_ended(handle), time.monotonic(), process.pid)
     finally:
         os.close(handle)
-    if not ended:
-        return End("Overdue", f"was overdue after {due:g} s", time.monotonic(), process=process.pid)
-    return end_of(process.wait(), time.monotonic(), process.pid)
 
 
 def grace_of(place: Path) -> float:
@@ -183,12 +184,13 @@ def grace_of(place: Path) -> float:
 def _running(timeline: Timeline, grace: float) -> set[int]:
     """Return the processes of roles that do not end within ``grace`` seconds after the command."""
     due = time.monotonic() + grace
-    return {pid for pid in starts_of(timeline) if not ends_by(pid, due)}
+    return {pid for pid in living(timeline) if not ends_by(pid, due)}
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Kill the command's process group, with all processes of it that are left; `adopting` ends resource trackers."""
     kill_group(process.pid)
+    process.kill()  # whatever it looks like
     process.wait()
 
 
@@ -281,6 +283,9 @@ def _so_far(place: Path, plan: Plan, bound: float | None) -> tuple[float, float]
     return 0.0 if first_seen is None else first_seen + run.zero, allowed(run, first_seen)[0]
 
 
+_LAST_SIGNAL = 64
+
+
 def record_end(folder: str | os.PathLike[str], status: int) -> None:
     """Write ``run.json`` from what the ledgers tell and from the command's exit ``status`` (128 + N: signal N).
 
@@ -299,7 +304,7 @@ def record_end(folder: str | os.PathLike[str], status: int) -> None:
     record.write(
         place,
         name=f"{place.name}, started by something else",
-        ends={COMMAND: end_of(128 - status if status > 128 else status, last + timeline.zero)},
+        ends={COMMAND: end_of(128 - status if 128 < status <= 128 + _LAST_SIGNAL else status, last + timeline.zero)},
         statuses={pid: each for pid, each in statuses(place).items() if each is not None},
         running=sorted(left),
         seconds=last,

@@ -17,7 +17,7 @@ from pathlib import Path
 STACKS = "+.stacks"
 
 # A signal that no program is known to use. Python gives it no meaning of its own.
-SIGNAL = signal.SIGRTMAX - 5 if hasattr(signal, "SIGRTMAX") else signal.SIGUSR2
+SIGNAL = signal.SIGRTMAX - 5
 
 # The file's number in each process, where programs that close or reuse low numbers leave it alone.
 _NUMBER = 700

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from faults.run.leftovers import SHARED, command, ends_by, everybody, is_tracker, relatives, shared_memory
+from faults.run.leftovers import SHARED, command, ends_by, everybody, is_tracker, maker, relatives, shared_memory
 from faults.testing.running_test import RunningTest
 from faults.testing.settings import IDLE_WORLDS, KINDS, PROCESS_MARK, RUNNING_TEST, leaks_of
 from reference.system.text import one_line
 
 FIXTURES = {"world", "idle_world", "fresh_world", "plan", "run_dir", "_faults_plan"}
-# How long processes may take to end after a test, and a resource tracker of another run to remove what its process left
+# How long processes may take to end after a test, and a resource tracker to remove what a process has left
 # (seconds).
 GRACE = 10.0
 
@@ -44,9 +44,9 @@ class Accounting:
         for pid in self._processes(besides):
             ends_by(pid, due)
         while True:
-            trackers = self._trackers_of_others()  # first, because they end when they have removed all
+            trackers = _trackers()  # first, because they end when they have removed all
             memory = self._new_memory(besides)
-            if not trackers or all(map(_is_open, memory)) or time.monotonic() >= due:
+            if not trackers or all(map(self._is_open, memory)) or time.monotonic() >= due:
                 break
             time.sleep(0.05)  # nothing tells of a removed file
         return [
@@ -54,30 +54,33 @@ class Accounting:
             *sorted(f"shared memory {name}" for name, _ in memory),
         ]
 
-    def _trackers_of_others(self) -> set[int]:
-        """Return the resource trackers of other runs. What is open in no process, they may be removing."""
-        pids = everybody()
-        return set(filter(is_tracker, pids - relatives(pids, self._mark) - {os.getpid()}))
-
     def _processes(self, besides: Collection[str]) -> set[int]:
-        return set() if "processes" in besides else relatives(everybody() - self._pids, self._mark) - _servants()
+        """Return the new processes of this run, but those that multiprocessing keeps for itself until the end."""
+        if "processes" in besides:
+            return set()
+        forkserver = getattr(sys.modules.get("multiprocessing.forkserver"), "_forkserver", None)
+        found = relatives(everybody() - self._pids, self._mark) - {getattr(forkserver, "_forkserver_pid", None)}
+        return {pid for pid in found if not is_tracker(pid)}
 
     def _new_memory(self, besides: Collection[str]) -> set[tuple[str, int]]:
-        """Return the new shared memory of this run. A process of another run may end while it is looked at: then it has
-        closed what it had open, and has removed it before that."""
+        """Return the new shared memory of this run, without what has been removed since it was looked up: a process of
+        another run that ends meanwhile no longer has it open."""
         if "memory" in besides:
             return set()
         return {each for each in _memory() - self._memory if self._is_ours(each)} & _memory()
 
     def _is_ours(self, memory: tuple[str, int]) -> bool:
-        """Whether shared memory belongs to this run: no process of another run has it open, or has its id in the
-        name."""
+        """Whether shared memory belongs to this run: no process of another run has made it, or has it open."""
         name, inode = memory
-        ours = relatives(everybody(), self._mark) | {os.getpid()}
-        strangers = everybody() - ours
-        if strangers & {int(part) for part in name.replace(".", "_").split("_") if part.isdecimal()}:
-            return False
-        return not any(_has_open(pid, inode) for pid in strangers)
+        strangers = everybody() - self._ours()
+        return maker(name) not in strangers and not any(_has_open(pid, inode) for pid in strangers)
+
+    def _is_open(self, memory: tuple[str, int]) -> bool:
+        """Whether a process of this run has this shared memory mapped."""
+        return any(_has_open(pid, memory[1]) for pid in self._ours())
+
+    def _ours(self) -> set[int]:
+        return relatives(everybody(), self._mark) | {os.getpid()}
 
 
 def _memory() -> set[tuple[str, int]]:
@@ -85,9 +88,10 @@ def _memory() -> set[tuple[str, int]]:
     return {(name, status.st_ino) for name, status in shared_memory()}
 
 
-def _is_open(memory: tuple[str, int]) -> bool:
-    """Whether any process has this shared memory mapped."""
-    return any(_has_open(pid, memory[1]) for pid in everybody())
+def _trackers() -> set[int]:
+    """Return the resource trackers, which may be removing what no process has open, except this process's own."""
+    own = getattr(sys.modules.get("multiprocessing.resource_tracker"), "_resource_tracker", None)
+    return set(filter(is_tracker, everybody() - {getattr(own, "_pid", None)}))
 
 
 def _has_open(pid: int, inode: int) -> bool:
@@ -96,16 +100,6 @@ def _has_open(pid: int, inode: int) -> bool:
         lines = Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines()
         return any(str(SHARED) in line and line.split()[4] == str(inode) for line in lines)
     return False
-
-
-def _servants() -> set[int | None]:
-    """Return the processes that Python's multiprocessing keeps for itself until the end; None for one that is not
-    there."""
-    found: set[int | None] = set()
-    for name, pid in (("forkserver", "_forkserver_pid"), ("resource_tracker", "_pid")):
-        servant = getattr(sys.modules.get(f"multiprocessing.{name}"), f"_{name}", None)
-        found.add(getattr(servant, pid, None))
-    return found
 
 
 @contextmanager

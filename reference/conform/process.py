@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO
 
-from reference.system.processes import readable
+from reference.system.processes import readable, status_of_ended
 from reference.system.text import OneLine, shown
 
 # What is kept of a command's output, each of stdout and stderr: this many bytes of its begin and of its end.
@@ -68,17 +68,15 @@ def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 def _wait(process: subprocess.Popen[bytes], until: float, stop: threading.Event) -> int | None:
-    """Wait without reaping, so that the group's number stays this process's until its group has been killed."""
+    """Wait without reaping, because the group is to be killed."""
     handle = os.pidfd_open(process.pid)
     try:
         while not readable([handle], min(LOOK, max(0.0, until - time.monotonic()))):
             if time.monotonic() >= until or stop.is_set():
                 return None
-        found = os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOWAIT)
+        return status_of_ended(handle)
     finally:
         os.close(handle)
-    assert found is not None
-    return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
 
 class _Reader:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 import select
 import sys
 import time
@@ -61,6 +62,14 @@ def readable(handles: Iterable[int], seconds: float) -> list[int]:
     for each in handles:
         poll.register(each, select.POLLIN)
     return [each for each, _ in poll.poll(1000 * seconds)]
+
+
+def status_of_ended(handle: int) -> int:
+    """Return the exit status of a child that has ended, by its pidfd; negative for a signal. The child is not reaped,
+    so its number, which may be that of a process group, stays its own."""
+    found = os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOWAIT)
+    assert found is not None
+    return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
 
 Result = TypeVar("Result")

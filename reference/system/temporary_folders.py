@@ -97,6 +97,8 @@ def _remove_if_dead(place: Path) -> None:
         handle = os.open(place / MARK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails if its launcher lives
+            if not os.fstat(handle).st_nlink:  # the launcher has just kept the folder
+                return
             # The mark goes last: if this process is killed, the next one can continue.
             for each in sorted(place.iterdir(), key=lambda each: each.name == MARK):
                 _delete(each)

@@ -194,6 +194,7 @@ def test_a_run_that_has_ended_is_no_longer_unknown(tmp_path: Path, capfd: pytest
         (True, "0", "leaked", "still ran when the command had ended"),
         (False, "0", "unchecked", "is gone without a word"),
         (False, "137", "wrong", "is gone without a word"),
+        (False, "255", "wrong", "is gone without a word"),  # no signal has the number 127
         (False, "1", "wrong", "is gone without a word"),
     ],
 )
@@ -210,7 +211,7 @@ def test_processes_of_this_machine_are_looked_for(
     assert f"verdict: {verdict}" in capsys.readouterr().out
     run = read(place)
     assert how_all_ended(Facts(run))["till"] == end
-    assert run.ends["+command"].kind == {"0": "Returned", "137": "Killed", "1": "Exited"}[status]
+    assert run.ends["+command"].kind == {"0": "Returned", "137": "Killed", "255": "Exited", "1": "Exited"}[status]
 
 
 @pytest.mark.parametrize("text", ["", "-1", "256", "x", "1.5"])

@@ -89,6 +89,13 @@ def test_a_function_that_runs_in_another_thread_holds_its_variables() -> None:
             over.set()
 
 
+def test_a_function_keeps_its_own_dictionary_of_its_variables() -> None:
+    thing = Thing()
+    own = locals()
+    assert holder(id(thing)).root == FUNCTION
+    assert own["thing"] is thing
+
+
 def test_what_nothing_leads_to_is_held_by_something_unseen() -> None:
     assert holder(0).root == UNSEEN
 

@@ -7,15 +7,19 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from faults.run import leftovers
 from faults.run.leftovers import SHARED, ends_by
 from faults.testing import leak_account
 from faults.testing.leak_account import Accounting
+from tests.support.processes import end
 
 
 def test_only_what_has_begun_since_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,83 +45,114 @@ def test_only_what_has_begun_since_is_left(monkeypatch: pytest.MonkeyPatch) -> N
         assert accounting.left() == wanted
 
 
-def test_memory_that_the_tracker_of_another_run_removes_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process of another run is killed, and its resource tracker goes on only after the first look."""
-    accounting = Accounting("none")
+@contextmanager
+def stranger(mark: str = "") -> Iterator[tuple[int, int, Path]]:
+    """Yield a process of another run, its resource tracker, and its shared memory. ``mark``: it is of that run."""
     program = """if True:
         import multiprocessing, os, signal
         lock = multiprocessing.get_context("spawn").Lock()
-        print(os.getpid(), multiprocessing.resource_tracker._resource_tracker._pid, flush=True)
+        tracker = multiprocessing.resource_tracker._resource_tracker._pid
+        print(os.getpid(), tracker, f"sem.{lock._semlock.name[1:]}", flush=True)
         signal.pause()
     """
     command = ["setsid", "--fork", sys.executable, "-W", "ignore", "-c", program]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as forking:
+    env, pipe = os.environ | ({mark: "1"} if mark else {}), subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=subprocess.DEVNULL, text=True, env=env) as forking:
         assert forking.stdout is not None
-        owner, tracker = map(int, forking.stdout.readline().split())
-    os.kill(tracker, signal.SIGSTOP)
-    os.kill(owner, signal.SIGKILL)
-    looks, pause = 0, time.sleep
-
-    def go_on() -> None:
-        with suppress(ProcessLookupError):
-            os.kill(tracker, signal.SIGCONT)
-
-    def look_again(seconds: float) -> None:
-        nonlocal looks
-        looks += 1
-        go_on()
-        pause(seconds)
-
+        pid, tracker, name = forking.stdout.readline().split()
     try:
-        monkeypatch.setattr("time.sleep", look_again)
-        assert accounting.left() == []
+        yield int(pid), int(tracker), SHARED / name
     finally:
-        go_on()
-    assert looks, "the memory was not there at the first look"
-
-
-@pytest.mark.parametrize("has_tracker", [False, True], ids=["ends", "is killed"])
-def test_memory_of_another_run_that_ends_during_a_look_is_nobodys(
-    has_tracker: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It removes its memory before it ends; or it is killed, and its resource tracker does. The look is the second one,
-    after which there need not be another."""
-    accounting, is_ours, own = Accounting("none"), Accounting._is_ours, SHARED / f"faults_test_{os.getpid()}_own"
-    program = """if True:
-        import multiprocessing, os, signal
-        lock = multiprocessing.get_context("spawn").Lock()
-        print(os.getpid(), f"sem.{lock._semlock.name[1:]}", flush=True)
-        signal.pause()
-    """
-    command = ["setsid", "--fork", sys.executable, "-W", "ignore", "-c", program]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as forking:
-        assert forking.stdout is not None
-        pid, name = forking.stdout.readline().split()
-
-    def end() -> None:
-        if not has_tracker:
-            (SHARED / name).unlink(missing_ok=True)
+        end([int(pid)])
         with suppress(ProcessLookupError):
-            os.kill(int(pid), signal.SIGKILL)
-        assert ends_by(int(pid), time.monotonic() + 20)
+            os.kill(int(tracker), signal.SIGCONT)
 
-    def ends_first(accounting: Accounting, memory: tuple[str, int]) -> bool:
-        end()
+
+@contextmanager
+def within_the_second_look(monkeypatch: pytest.MonkeyPatch, then: Callable[[], object]) -> Iterator[None]:
+    """Do ``then`` in the second look, after which there need not be another: when it is known what memory there is, and
+    not yet who has it open. Something is left at the first look."""
+    own, is_ours = SHARED / f"faults_test_{os.getpid()}_own", Accounting._is_ours
+    own.touch()
+
+    def then_look(accounting: Accounting, memory: tuple[str, int]) -> bool:
+        then()
         return is_ours(accounting, memory)
 
-    def before_the_second() -> None:
+    def between() -> None:
         own.unlink()
-        monkeypatch.setattr(Accounting, "_is_ours", ends_first)
+        monkeypatch.setattr(Accounting, "_is_ours", then_look)
 
-    if not has_tracker:
-        monkeypatch.setattr(leak_account, "is_tracker", lambda pid: False)
-    own.write_bytes(b"1")
+    monkeypatch.setattr("gc.collect", between)
     try:
-        monkeypatch.setattr("gc.collect", before_the_second)
-        assert accounting.left() == []
+        yield
     finally:
         own.unlink(missing_ok=True)
-        end()
+
+
+@pytest.mark.parametrize(
+    ("mark", "before"),
+    [("", True), ("", False), ("FAULTS_TESTS_OWN", True)],
+    ids=["of another run", "of another run, within a look", "of this run"],
+)
+def test_memory_that_a_tracker_removes_is_nobodys(mark: str, before: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process is killed, and its resource tracker goes on only after that look."""
+    accounting, looks, pause = Accounting("FAULTS_TESTS_OWN"), list[bool](), time.sleep
+    with stranger(mark) as (pid, tracker, memory), ExitStack() as undo:
+        os.kill(tracker, signal.SIGSTOP)
+
+        def kill() -> None:
+            end([pid])
+            assert ends_by(pid, time.monotonic() + 20)
+
+        def look_again(seconds: float) -> None:
+            looks.append(memory.exists())
+            with suppress(ProcessLookupError):
+                os.kill(tracker, signal.SIGCONT)
+            pause(seconds)
+
+        if before:
+            kill()
+        else:
+            undo.enter_context(within_the_second_look(monkeypatch, kill))
+        monkeypatch.setattr("time.sleep", look_again)
+        assert accounting.left() == []
+    assert looks[0], "the memory was not there at that look"
+
+
+def test_memory_that_another_run_removes_within_a_look_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No resource tracker is there that could be waited for."""
+    accounting = Accounting("none")
+    with stranger() as (pid, _, memory):
+
+        def leave() -> None:
+            memory.unlink(missing_ok=True)
+            end([pid])
+            assert ends_by(pid, time.monotonic() + 20)
+
+        monkeypatch.setattr(leak_account, "is_tracker", lambda pid: False)
+        with within_the_second_look(monkeypatch, leave):
+            assert accounting.left() == []
+        assert not memory.exists()
+
+
+def test_memory_belongs_to_the_first_number_in_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch's names have the process, a random number and a counter. A process with such an id is there: the first."""
+    monkeypatch.setattr(leak_account, "GRACE", 0.05)
+    monkeypatch.setattr(leftovers, "SHARED", tmp_path)  # where no other worker's test finds it
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    accounting = Accounting("none")
+    for name in (f"torch_{ended.pid}_7_1", f"torch_1_{ended.pid}_7"):
+        (tmp_path / name).touch()
+    assert accounting.left() == [f"shared memory torch_{ended.pid}_7_1"]
+
+
+def test_a_folder_is_no_shared_memory() -> None:
+    """Such as pytest's own, if it is told to make its folders there."""
+    accounting = Accounting("none")
+    with tempfile.TemporaryDirectory(dir=SHARED):
+        assert accounting.left() == []
 
 
 def test_a_process_may_have_a_name_that_is_no_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

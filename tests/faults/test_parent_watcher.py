@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.run.leftovers import is_running
+from faults.run.leftovers import SHARED, is_running
 from faults.script.script import tied_environment
 from tests.support.processes import children_of, end, left_after
 
@@ -56,6 +56,23 @@ def test_tied_processes_end_with_a_process_that_is_killed(
         kill(process.pid, signal.SIGKILL)
         process.wait(10)
         assert left_after(started, 3) == set()
+
+
+def test_shared_memory_of_tied_processes_is_removed() -> None:
+    """Their resource tracker has the time to do so."""
+    program = """if True:
+        import multiprocessing, signal
+        lock = multiprocessing.get_context("spawn").Lock()
+        print(flush=True)
+        signal.pause()
+    """
+    with launcher([sys.executable, "-W", "ignore", "-c", program]) as (process, started):
+        lines = [line for pid in started for line in Path(f"/proc/{pid}/maps").read_text().splitlines()]
+        inodes = {line.split()[4] for line in lines if str(SHARED) in line}
+        (name,) = (each for each in SHARED.iterdir() if str(each.lstat().st_ino) in inodes)
+        process.kill()
+        assert left_after(started, 10) == set()
+    assert not name.exists()
 
 
 def test_a_process_that_has_just_been_started_is_ended_with_the_block() -> None:

@@ -20,7 +20,7 @@ from faults.inject.announcer import Announcer
 from faults.inject.process import guardian
 from faults.inject.process.processes import prepare
 from faults.ledger import Event, Ledger, ledger
-from faults.plan import Plan, PlanError
+from faults.plan import Plan
 from faults.run.leftovers import is_running
 from faults.testing.active_plan import call_both
 from reference.outcome import Killed
@@ -268,15 +268,6 @@ def test_what_a_programs_own_handler_raises_is_the_programs(tmp_path: Path) -> N
         signal.signal(signal.SIGTERM, before)
         own.close()
     assert [each.event for each in ledger.read(tmp_path).events] == ["start", "planned", "fired", "effective"]
-
-
-def test_only_a_plan_for_processes_needs_pidfds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(signal, "pidfd_send_signal")
-    own, plan = Ledger(tmp_path, "a"), Plan.parse("Crash role=b at=up@a")
-    prepare(plan, "b", tmp_path, own, Announcer("b"))()  # `a` fires it
-    with pytest.raises(PlanError, match=r"^faults of a process need Linux's pidfds, which linux does not have$"):
-        prepare(plan, "a", tmp_path, own, Announcer("a"))
-    own.close()
 
 
 def test_undo_forgets_what_was_not_announced(tmp_path: Path) -> None:

@@ -43,6 +43,12 @@ def test_a_written_run_is_read_back(tmp_path: Path) -> None:
     assert [end.returned for end in found.ends.values()] == [False, True]
 
 
+def test_losses_may_be_as_large_as_numbers_are(tmp_path: Path) -> None:
+    prepared(PLAN, tmp_path)
+    record.write(tmp_path, name="shop", ends={}, seconds=2.0, losses={"run": [1e300]})
+    assert record.read(tmp_path).losses == {"run": [1e300]}
+
+
 def test_a_reader_during_a_rewrite_reads_the_old_record(tmp_path: Path) -> None:
     with (stored(tmp_path) / record.RUN).open() as reader:
         record.write(tmp_path, name="shop", ends={}, seconds=2.0)

@@ -272,10 +272,10 @@ def test_an_empty_name_is_no_folder(arguments: list[str], capsys: pytest.Capture
 
 
 def test_numbered_runs_of_an_earlier_sweep_are_removed_and_nothing_else(tmp_path: Path) -> None:
-    for name in ("0000", "0017", "healthy", "12345"):
+    for name in ("0000", "0017", "12345", "20261129", "1234-mine", "healthy"):
         with renewed(Plan(), tmp_path / name):
             pass
     (tmp_path / "0002").mkdir()  # of the user
     (tmp_path / "0003").symlink_to(tmp_path / "healthy")
     remove_numbered(tmp_path)
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["0002", "0003", "12345", "healthy"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["0002", "0003", "1234-mine", "20261129", "healthy"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,10 @@ from faults.cli.main import main
 from faults.judge.bound import bound_of_timeout
 from faults.judge.rules import DEFECTS, Judgement, judge
 from faults.ledger import read, record
-from faults.ledger.ledger import SCHEMA
+from faults.ledger.ledger import SCHEMA, boot_id
 from faults.ledger.record import Run
 from faults.plan import Plan
-from faults.run import runs
+from faults.run import leftovers, runs
 from faults.run.leftovers import leaks
 from faults.run.runs import run
 from reference.world import World, launch
@@ -117,29 +118,40 @@ def test_processes_that_a_run_leaves_are_named_and_ended(tmp_path: Path) -> None
     assert not leaks(found.timeline)
 
 
-def start_of(pid: int, wall: float) -> str:
-    """The first line of a role's ledger."""
-    start = {"event": "start", "schema": SCHEMA, "time": 1.0, "process": pid, "pid": pid, "wall": wall, "boot": ""}
-    return json.dumps(start) + "\n"
+def start_of(pid: int, wall: float, seconds: float = 1.0, boot: str = "") -> str:
+    """The first line of a role's ledger. ``seconds``: monotonic."""
+    start = {"event": "start", "schema": SCHEMA, "time": seconds, "process": pid, "pid": pid, "wall": wall}
+    return json.dumps({**start, "boot": boot}) + "\n"
+
+
+def test_a_process_that_has_the_id_of_a_role_is_not_the_role(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has begun later than the role, or runs on another machine than the role did."""
+    monkeypatch.setattr(leftovers, "SHARED", tmp_path / "none")
+    now, ledger = time.monotonic(), tmp_path / "till.jsonl"
+    for seconds, boot, left in ((now, boot_id(), [f"till still runs (process {os.getpid()})"]), (1.0, boot_id(), [])):
+        ledger.write_text(start_of(os.getpid(), 0.0, seconds, boot))
+        assert leaks(read(tmp_path)) == left
+    ledger.write_text(start_of(os.getpid(), 0.0, now, "another machine's"))
+    assert leaks(read(tmp_path)) == []
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Path]:
+def memory(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Shared memory with the name of a role's whose process has ended. Its ledger is in the test's folder."""
+    monkeypatch.setattr(leftovers, "SHARED", shared := tmp_path_factory.mktemp("shared"))
     with subprocess.Popen(["true"]) as process:
         pid = process.pid
-    made = Path(f"/dev/shm/torch_{pid}_{os.getpid()}")
+    made = shared / f"torch_{pid}_{os.getpid()}"
     made.touch()
-    (tmp_path / "till.jsonl").write_text(start_of(pid, wall=made.lstat().st_ctime + 50))
+    (tmp_path / "till.jsonl").write_text(start_of(pid, wall=made.lstat().st_ctime + 50, boot=boot_id()))
     assert leaks(read(tmp_path)) == [f"shared memory {made.name}"]
-    yield made
-    made.unlink()
+    return made
 
 
 def test_shared_memory_that_is_much_older_than_its_role_is_no_leak(memory: Path, tmp_path: Path) -> None:
     """A process that was killed may have left it, and the role may have got that process's id."""
     pid = int(memory.name.split("_")[1])
-    (tmp_path / "till.jsonl").write_text(start_of(pid, wall=memory.lstat().st_ctime + 70))
+    (tmp_path / "till.jsonl").write_text(start_of(pid, wall=memory.lstat().st_ctime + 70, boot=boot_id()))
     assert leaks(read(tmp_path)) == []
 
 

@@ -135,6 +135,29 @@ def test_shared_memory_of_a_killed_script_is_removed(session: str, tmp_path: Pat
     assert not (SHARED / f"sem.{name}").exists()
 
 
+@pytest.mark.long
+def test_tensors_that_a_killed_script_has_shared_in_files_are_removed(tmp_path: Path) -> None:
+    """torch's own resource tracker does so, two seconds after the script's end. It is not told as left."""
+    share = """if True:
+        import os, signal, torch
+        torch.multiprocessing.set_sharing_strategy("file_system")
+        shared = torch.ones(3).share_memory_()
+        print(os.getpid(), flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    found, _ = run_script([sys.executable, "-c", share], Plan(), tmp_path / "run", deadline=60)
+    assert found.leaks == []
+    pid = int((tmp_path / "run" / RESULTS / OUTPUT).read_text())
+    assert [*SHARED.glob(f"torch_{pid}_*")] == []
+
+
+@pytest.mark.long
+def test_an_overdue_script_that_looks_like_a_resource_tracker_is_killed(tmp_path: Path) -> None:
+    text = "import time; time.sleep(1000)  # from multiprocessing.resource_tracker import main;main("
+    found, _ = run_script([sys.executable, "-c", text], Plan(), tmp_path / "run", deadline=1)
+    assert found.ends[COMMAND].kind == "Overdue"
+
+
 def test_children_of_a_killed_role_have_longer_to_end(tmp_path: Path) -> None:
     """A DataLoader's workers need it: they check every 5 s whether their parent still lives."""
     ledger = Ledger(tmp_path, "till")

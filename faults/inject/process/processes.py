@@ -35,7 +35,6 @@ from faults.inject.process.target import (
 from faults.ledger.error_links import of_a_handler
 from faults.ledger.ledger import Ledger
 from faults.plan.crash_ways import signal_of
-from faults.plan.places import PlanError
 from faults.plan.plan import Fault, Plan
 from reference.system.processes import readable
 
@@ -47,13 +46,8 @@ def prepare(plan: Plan, role: str, folder: Path, ledger: Ledger, announcer: Anno
     """Get ready, in the role's process, to fire the process faults at moments of this role.
 
     Return a function that undoes it: every paused process goes on at once, and no further fault fires.
-
-    Raises:
-        PlanError: this system has no pidfds.
     """
     own = {n: fault for n, fault in plan.at("process").items() if fault.moment and fault.moment.role == role}
-    if own and not hasattr(signal, "pidfd_send_signal"):
-        raise PlanError(f"faults of a process need Linux's pidfds, which {sys.platform} does not have")
     firing = Firing(folder, ledger)
     for number, fault in own.items():
         assert fault.moment is not None

@@ -72,7 +72,7 @@ def process_of(role: str, folder: Path, world: str | None = None) -> tuple[int, 
         handle = os.pidfd_open(pid)
     except ProcessLookupError as error:
         raise CannotFireError(f"{role}, process {pid}, has ended already") from error
-    if ended(handle, 0) or not _is_older(pid, written):
+    if ended(handle, 0) or not is_older(pid, written):
         os.close(handle)
         raise CannotFireError(f"{role}, process {pid}, has ended already")
     return pid, handle
@@ -83,7 +83,7 @@ def ended(handle: int, seconds: float) -> bool:
     return bool(readable([handle], seconds))
 
 
-def _is_older(pid: int, written: float) -> bool:
+def is_older(pid: int, written: float) -> bool:
     """Whether this process started before ``written`` (monotonic). A later one only has the same process id."""
     try:
         ticks = int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[19])
