@@ -93,13 +93,19 @@ def _traced(facts: Facts, event: Event) -> str:
     while not (fate := _fate(facts, last)):
         said = " ".join(link.text for link in links_in(last))
         callee = _callee(last)
-        earlier = [each for each in facts.failed if each[0].role == callee and each[0].time < last.time]
+        began = _begun(facts, last) - facts.clocks
+        own = [each for each in facts.failed if each[0].role == callee and each[0].time < last.time]
+        earlier = [each for each in own if _begun(facts, each[0]) >= began]  # within it, and not before it
         inner = [each for each, links in earlier if any(link.text and link.text in said for link in links)]
         if not inner:
             return f"{_named(event)}, which meets no fault"
         last = inner[-1]
         calls.append(_named(last))
     return f"{', by '.join(calls)}, {fate}"
+
+
+def _begun(facts: Facts, ended: Event) -> float:
+    return facts.begun.get(ended.made, ended.time)
 
 
 def _named(call: Event) -> str:
@@ -130,7 +136,8 @@ def _fate(facts: Facts, ended: Event) -> str:
     numbers += facts.hits.get(ended.made, ())
     if numbers:
         return f"which {', and '.join(f'fault {each + 1} hit: {facts.run.plan.faults[each]}' for each in numbers)}"
-    processes = {life.process for life in facts.lives if life.role == _callee(ended)}
+    callee = _callee(ended)
+    processes = {(life.role, life.process) for life in facts.lives if life.role == callee}
     fired = [event for process, events in facts.killed.items() if process in processes for event in events]
     crashes = [event for event in fired if event.time <= ended.time]
     if crashes:
@@ -153,12 +160,12 @@ def without_effect(facts: Facts) -> Iterator[str]:
     ends = {each.made: ways[each.event] for each in timeline.of(*ways)}
     # For `rpc.remote` an "ok" says only that the call arrived.
     ends |= {each.made: "arrived" for each in timeline.of("ok") if each.details.get("via") == "remote"}
-    # The calls that a fault has hit, by the fault and what its callee knows of them: one in each life of a caller.
-    calls: dict[tuple[object, ...], set[tuple[object, ...]]] = {}
+    # How the calls ended that a fault has hit, by the fault and what its callee knows of them, in any life of a caller.
+    calls: dict[tuple[object, ...], set[str]] = {}
     for each in timeline.of("invoke"):
         for number in each.details.get("faults", ()):
-            calls.setdefault((number, each.role), set()).add(each.made)
-            calls.setdefault((number, each.role, *each.call), set()).add(each.made)
+            for known in ((number, each.role), (number, each.role, *each.call)):
+                calls.setdefault(known, set()).add(ends.get(each.made, ""))
     effective = {each.details.get("fault") for each in timeline.of("effective")}
     unreturned = {life.process for life in facts.lives if not life.end.returned}
     for fired in firings(facts.run):
@@ -166,6 +173,6 @@ def without_effect(facts: Facts) -> Iterator[str]:
         fault = facts.run.plan.faults[number]
         # A fault may name another of the call's sites than its caller's ledger does.
         hit = calls.get((number, caller, *fired.call)) or calls.get((number, caller), set())
-        seen = Seen(number in effective, [ends.get(call, "") for call in hit], fired.details.get("pid") in unreturned)
+        seen = Seen(number in effective, hit, fired.details.get("pid") in unreturned)
         if not fault.traits.had_effect(fault, seen):
             yield f"{fault} fired, but {fault.traits.seen_instead(fired.details)}"

@@ -13,7 +13,8 @@ from faults.ledger.record import COMMAND, End
 from faults.plan.places import INTERNAL
 from reference.system.text import one_line
 
-# The most calls that a page draws. It keeps first those that were hurt, failed or have no end.
+# The most calls and the most marks that a page draws. It keeps first calls that were hurt, failed or have no end, and
+# marks that are no steps.
 MOST = 5000
 # The longest text of a call or mark (characters).
 TEXT = 300
@@ -43,8 +44,8 @@ def drawing(facts: Facts, most: int | None = MOST) -> dict[str, Any]:
     ``lanes``: roles; ``lives``: [lane, begin, end, sign, text]; ``marks``: [lane, time, sign, text]; ``spans``: pauses
     and hurt networks as [lane, begin, end, text]; ``calls``: [from, to, begin, end, how, text, executing, executed],
     where ``how`` is ok, fail, hurt or open, and a time that is not known is None; of one that is open, ``end`` is when
-    its caller or its callee ended; ``left_out``: how many calls are more than ``most``; ``first``, ``busy``: when the
-    first of all that happened began, and the last was over, but for the lives.
+    its caller or its callee ended; ``left_out``, ``marks_left_out``: how many are more than ``most``; ``first``,
+    ``busy``: when the first of all that happened began, and the last was over, but for the lives.
     """
     roles = roles_of(facts.run.timeline)
     lanes = list(dict.fromkeys([*(life.role for life in facts.lives), *roles, *_peers(facts)]))
@@ -67,7 +68,8 @@ def drawing(facts: Facts, most: int | None = MOST) -> dict[str, Any]:
         if call[4] == "open":
             ends = [end for lane, _, end, *_ in lives if lane in call[:2] and end >= call[2]]
             call[3] = min(ends, default=None)
-    marks, spans = list(_marks(facts, number)), list(_spans(facts, number))
+    every, spans = list(_marks(facts, number)), list(_spans(facts, number))
+    marks = sorted(sorted(every, key=lambda mark: (mark[2] == MARKS["step"], mark[1]))[:most], key=lambda mark: mark[1])
     seen: list[float] = [each for call in kept for each in call[2:4] if each is not None]
     seen += [mark[1] for mark in marks] + [span[1] for span in spans]
     first, busy = min(seen, default=0.0), max(seen, default=0.0)
@@ -79,6 +81,7 @@ def drawing(facts: Facts, most: int | None = MOST) -> dict[str, Any]:
         "marks": marks,
         "spans": spans,
         "left_out": len(calls) - len(kept),
+        "marks_left_out": len(every) - len(marks),
         "begin": min(seen, default=0.0),
         "first": first,
         "busy": busy,
@@ -115,35 +118,31 @@ def _text(text: object) -> str:
 
 def _calls(facts: Facts, number: Mapping[str, int]) -> Iterator[list[Any]]:
     """Yield the program's own calls. Those that torch makes itself are left out."""
-    at_callee = _at_callees(facts.run.timeline.of("executing", "executed"))
     hurt = {id(each) for hits, _ in facts.messages.values() for each in hits}
     begun: dict[tuple[object, ...], list[Any]] = {}
-    for event in facts.run.timeline.of("invoke", "ok", "fail", "info"):
+    latest: dict[tuple[object, ...], list[Any]] = {}  # by what the callee knows of a call, in any life of its caller
+    at_callee = {"executing": 6, "executed": 7}
+    events = facts.run.timeline.of("invoke", "ok", "fail", "info", *at_callee)
+    for event in sorted(events, key=lambda each: each.time + facts.clocks * (each.event in at_callee)):
+        if event.event in at_callee:
+            if (call := latest.get((event.details.get("caller"), *event.call))) is not None:
+                call[at_callee[event.event]] = _t(event.time)
+            continue
         if str(event.details.get("site")).startswith(INTERNAL) or event.role not in number:
             continue
         if event.event == "invoke":
             to = number[str(event.details.get("to"))]
             faults = event.details.get("faults") or ()
             more = "".join(f", hit by fault {each + 1}" for each in faults)
-            seen = at_callee.get((event.role, *event.call), (None, None))
             name = _text(f"{call_name(event)}{more}")
-            begun[event.made] = [number[event.role], to, _t(event.time), None, "open", name, *seen]
+            begun[event.made] = [number[event.role], to, _t(event.time), None, "open", name, None, None]
+            latest[event.role, *event.call] = begun[event.made]
             yield begun[event.made]
         elif (call := begun.pop(event.made, None)) is not None:
             call[3] = _t(event.time)
             hit = "hit by" in call[5] or id(event) in hurt
             call[4] = "fail" if event.event != "ok" else "hurt" if hit else "ok"
             call[5] = _text(f"{call[5]}{_error(event)}")
-
-
-def _at_callees(events: Sequence[Event]) -> dict[tuple[object, ...], tuple[float | None, float | None]]:
-    """When each call that a fault has hit began to execute and was done, by its caller and number."""
-    found: dict[tuple[object, ...], tuple[float | None, float | None]] = {}
-    for event in events:
-        made = (event.details.get("caller"), *event.call)
-        begin, end = found.get(made, (None, None))
-        found[made] = (_t(event.time), end) if event.event == "executing" else (begin, _t(event.time))
-    return found
 
 
 def _error(event: Event) -> str:

@@ -26,6 +26,8 @@ from reference.outcome import Exited
 # Kinds of ends. Besides the outcomes of `reference.outcome` a script's role may end in a way of which nothing tells
 # why, or still run, and the launcher may have ended a world's role because another one was lost.
 GONE, RUNNING = "Gone", "Running"
+# How far the wall clocks of two machines may be apart (seconds), by which their ledgers are merged.
+CLOCKS = 1.0
 # The ends that are failures. Who is gone convicts nobody: launchers often end servers so.
 _FAILURES = ("Raised", "Exited", "Killed", "Overdue")
 # The kinds of faults that end a process.
@@ -187,6 +189,17 @@ class Facts:
         return fired | {number for number, (hit, _) in self.messages.items() if hit}
 
     @cached_property
+    def begun(self) -> dict[tuple[object, ...], float]:
+        """When each recorded call began."""
+        return {event.made: event.time for event in self.run.timeline.of("invoke")}
+
+    @cached_property
+    def clocks(self) -> float:
+        """How far the clocks of the roles may be apart: those of several machines are aligned by their wall clocks."""
+        machines = {event.details.get("boot") for event in self.run.timeline.of("start")} - {None, ""}
+        return CLOCKS if len(machines) > 1 else 0.0
+
+    @cached_property
     def effect_times(self) -> list[float]:
         """The times at which a fault is known to have fired."""
         found = [*proof.firings(self.run), *(event for event in self.effects.values() if event is not None)]
@@ -194,17 +207,29 @@ class Facts:
         return sorted(event.time for event in found)
 
     @cached_property
-    def killed(self) -> dict[int, list[Event]]:
-        """The processes that the plan killed, and the firings that did, by time."""
+    def killed(self) -> dict[tuple[str, int], list[Event]]:
+        """The roles' processes that the plan killed, and the firings that did, by time."""
         return crashes(self.run.timeline)
 
+    def crashes_of(self, failure: Failure) -> list[Event]:
+        """Return the firings that have hit the process of a failure, by time."""
+        role, process = failure.role, failure.end.process
+        return [
+            event
+            for (hit, pid), events in self.killed.items()
+            if pid == process and role in (hit, COMMAND)
+            for event in events
+        ]
 
-def crashes(timeline: Timeline) -> dict[int, list[Event]]:
-    """Return the processes that the crashes of a plan have hit, each with the events of the firings, by time."""
-    found: defaultdict[int, list[Event]] = defaultdict(list)
+
+def crashes(timeline: Timeline) -> dict[tuple[str, int], list[Event]]:
+    """Return the processes that the crashes of a plan have hit, by role and id, which is that of one machine or
+    container; each with the events of the firings, by time."""
+    found: defaultdict[tuple[str, int], list[Event]] = defaultdict(list)
     for event in timeline.of("fired"):
         if event.details.get("kind") in _ENDING:
-            found[int(event.details.get("pid", event.process))].append(event)
+            role = str(event.details.get("role", event.role))  # of a call's fault its callee
+            found[role, int(event.details.get("pid", event.process))].append(event)
     return dict(found)
 
 
@@ -265,7 +290,7 @@ def _of_script(run: Run) -> list[Life]:
         end = End("Returned", "returned", events[-1].time + run.zero, process=process)
         if is_last:
             status = run.statuses.get(process) if count[process] == 1 else None  # or nobody knows whose it is
-            end = _end(run, events, process, status, killed.get(process, []))
+            end = _end(run, events, process, status, killed.get((role, process), []))
         found.append(Life(role, number, process, events, is_last, end))
     return found
 

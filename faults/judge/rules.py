@@ -6,6 +6,7 @@ the run has passed, and the verdict says how: ``equal``, ``recovered``, ``unchec
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -141,10 +142,11 @@ def _ends(facts: Facts) -> Check:
         return Check("ends", "hung", False, text)
     if running and facts.command is not None and facts.command.kind == "Killed":
         seconds = run.start + run.seconds - facts.command.time
-        killed = ", which the plan had killed" if facts.command.process in facts.killed else ", which was killed"
+        by_plan = facts.command.process in {process for _, process in facts.killed}
+        killed = ", which the plan had killed" if by_plan else ", which was killed"
         still = f"{', '.join(running)} still ran {seconds:.1f} s after the command"
         return Check("ends", "hung", False, f"{still}{killed}, wanted an end of every role")
-    slow = [text for each in facts.failures if not _is_store_race(facts, each) if (text := _too_late(facts, each))]
+    slow = [text for each in facts.failures if not is_store_race(facts, each) if (text := _too_late(facts, each))]
     return Check("ends", "hung", not slow, "; ".join(slow) or "in time")
 
 
@@ -164,11 +166,11 @@ def _waiting(run: Run) -> str:
     return "".join(f"; {each}" for each in (*named[:_PLACES], *more))
 
 
-def _too_late(facts: Facts, failure: Failure) -> str:
-    """Say how much too late a failure came; empty if it did not."""
+def lateness(facts: Facts, failure: Failure) -> tuple[float, str, float, str]:
+    """Return how many seconds a failure came after what, and how many are allowed, with their reason."""
     before = [time for time in facts.effect_times if time <= failure.time]
     if not before:
-        return ""
+        return 0.0, "the start", math.inf, "no fault had fired"
     since, what = before[-1], "the last fault before that"
     if failure.role == COMMAND:  # it may have waited for the roles, of which each had its own time
         zero = facts.run.zero
@@ -176,7 +178,12 @@ def _too_late(facts: Facts, failure: Failure) -> str:
         after = [time for time in ended if since < time <= failure.time]
         since, what = max(after, default=since), "the last role's end" if after else what
     most, computed = allowed(facts.run, before[-1])
-    late = failure.time - since
+    return failure.time - since, what, most, computed
+
+
+def _too_late(facts: Facts, failure: Failure) -> str:
+    """Say how much too late a failure came; empty if it did not."""
+    late, what, most, computed = lateness(facts, failure)
     return "" if late <= most else f"{failure}, {late:.1f} s after {what}, wanted at most {most:.1f} s: {computed}"
 
 
@@ -224,7 +231,7 @@ def _errors(facts: Facts, expected: Sequence[str]) -> Check:
             continue
         if why := _unasked(facts, failure) or _by_signal(facts, failure) or _mistake(facts, failure):
             found.append(f"{failure}: {why}")
-    if expected and facts.failures and not any(_is(each, expected) for each in facts.failures):
+    if expected and facts.failures and not facts.success and not any(_is(each, expected) for each in facts.failures):
         found = [f"{'; '.join(found or map(str, facts.failures))}: wanted {' or '.join(expected)}"]
     return Check("errors", "wrong", not found, "; ".join(found) or "none that convicts the program")
 
@@ -239,7 +246,7 @@ def _unasked(facts: Facts, failure: Failure) -> str:
     if failure.role == COMMAND and facts.of_roles:
         return ""  # it passes that on
     silent = any(facts.effects[number] is None for number in facts.run.plan.at("message"))
-    if silent or any(time <= failure.time for time in facts.effect_times):
+    if silent or any(time <= failure.time + facts.clocks for time in facts.effect_times):
         return ""
     return "no fault had fired" if facts.run.has_faults else "no fault was planned"
 
@@ -248,7 +255,7 @@ def _by_signal(facts: Facts, failure: Failure) -> str:
     """Say that a signal ended a role of a world which neither the plan nor the launcher sent; empty if none did."""
     if facts.run.is_script or failure.end.kind != "Killed":
         return ""
-    crashes = facts.killed.get(failure.end.process, ())
+    crashes = facts.crashes_of(failure)
     sent = {str(Killed(each)) for crash in crashes for each in signals_of_end(crash.details.get("how"))}
     return "" if failure.end.text in sent else "the plan sent no such signal"
 
@@ -262,7 +269,7 @@ def of_torch(facts: Facts, failure: Failure) -> str:
     """
     if not facts.run.is_script and failure.end.kind == "Killed" and _is_crash(facts, failure):
         return "torch itself may have crashed it"
-    return "torch's own race at a common shutdown" if _is_store_race(facts, failure) else ""
+    return "torch's own race at a common shutdown" if is_store_race(facts, failure) else ""
 
 
 def _is_crash(facts: Facts, failure: Failure) -> bool:
@@ -272,7 +279,7 @@ def _is_crash(facts: Facts, failure: Failure) -> bool:
     return failure.end.text != "was killed by SIGKILL" and any(each.details.get("via") == "remote" for each in lost)
 
 
-def _is_store_race(facts: Facts, failure: Failure) -> bool:
+def is_store_race(facts: Facts, failure: Failure) -> bool:
     if not any("DistNetworkError" in link.types for link in failure.links):
         return False
     left = [each for each in _left_together(facts) if each.time <= failure.time]

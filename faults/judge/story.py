@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from faults.judge.bound import allowed
 from faults.judge.facts import Facts, Failure, player, short
 from faults.judge.hints import often
-from faults.judge.rules import DEFECTS, LOUD, UNKNOWN, Judgement
+from faults.judge.rules import DEFECTS, LOUD, UNKNOWN, Judgement, is_store_race, lateness
 from faults.judge.waiting import call_name, told_waits
 from faults.ledger.ledger import Event
 from faults.plan.places import Moment
@@ -62,7 +62,7 @@ def _happened(facts: Facts) -> Iterator[str]:
     effects = {number: event for number, event in facts.effects.items() if number in facts.has_fired}
     hits = sorted((event.time, number) for number, event in effects.items() if event is not None)
     failures = facts.of_roles or facts.failures
-    noticed = [each for each in failures if each.end.process not in facts.killed]
+    noticed = [each for each in failures if not facts.crashes_of(each)]
     told = []
     for time, number in hits[:3]:
         more = f"{len(hits) - 3} more {'fault' if len(hits) == 4 else 'faults'} fired"
@@ -72,7 +72,8 @@ def _happened(facts: Facts) -> Iterator[str]:
         first, *others = noticed
         names = [player(each.role) for each in others]
         then = f"; then {_listed(names)} failed" if names else ""
-        told.append((first.time, f"{_capital(player(first.role))} {_end(first)}{_later(first.time, hits)}{then}."))
+        later = _later(facts, first.time, [time for time, _ in hits[:3]])
+        told.append((first.time, f"{_capital(player(first.role))} {_end(first)}{later}{then}."))
     yield from (text for _, text in sorted(told, key=lambda each: each[0]))
     last = max((life.end.time for life in facts.lives), default=0.0) - run.zero
     if waits := list(told_waits(facts)):
@@ -83,8 +84,7 @@ def _happened(facts: Facts) -> Iterator[str]:
     elif facts.success and (lives := max((life.number for life in facts.lives), default=1)) > 1:
         yield f"Roles were started again {often(lives - 1)}, and the last one returned {last:.1f} s after the start."
     elif run.complete and hits and noticed:
-        late, most = max(each.time for each in failures) - hits[-1][0], allowed(run, hits[0][0])[0]
-        yield f"All who failed had ended {max(0.0, late):.1f} s after the last fault; {most:.1f} s are allowed."
+        yield from _in_time(facts, [each for each in failures if not is_store_race(facts, each)])
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -98,9 +98,24 @@ def _end(failure: Failure) -> str:
     return f"raised {links[0].name}" if failure.end.kind == "Raised" and links else short(failure.end.text)
 
 
-def _later(time: float, hits: Sequence[tuple[float, int]]) -> str:
-    before = [each for each, _ in hits if each <= time]
-    return f", {time - before[-1]:.2f} s later" if before else f" {max(0.0, time):.2f} s after the start"
+def _later(facts: Facts, time: float, told: Sequence[float]) -> str:
+    """Say how long after a fault something happened. ``told``: the times that the reader knows."""
+    before = [each for each in facts.effect_times if each <= time]
+    if not told or not before:
+        return f" {max(0.0, time):.2f} s after the start"
+    since = "later" if before[-1] in told else "after the last fault before that"
+    return f", {time - before[-1]:.2f} s {since}"
+
+
+def _in_time(facts: Facts, failures: Sequence[Failure]) -> Iterator[str]:
+    """Say how soon those ended who failed: of the one that was nearest to what is allowed, or came too late."""
+    found = [(each, *lateness(facts, each)) for each in failures]
+    if bounded := [each for each in found if each[3] < math.inf]:
+        failure, late, what, most, _ = max(bounded, key=lambda each: each[1] - each[3])
+        alike = all(each.time >= facts.effect_times[-1] for each in failures)
+        who = "All who failed" if alike else _capital(player(failure.role))
+        since = what.removesuffix(" before that") if alike else what
+        yield f"{who} had ended {late:.1f} s after {since}; {most:.1f} s are allowed."
 
 
 def _capital(text: str) -> str:

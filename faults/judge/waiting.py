@@ -43,19 +43,29 @@ def _joined(waits: Sequence[Wait]) -> str:
 
 def waits_of(facts: Facts) -> list[Wait]:
     """Return the waits of all roles that were overdue, or still ran when the command had ended; none of others."""
-    return [wait for life in facts.last.values() if _hangs(life) for wait in _of_life(facts, life)]
+    absent = [
+        role
+        for role, life in facts.last.items()
+        if life.of("shutdown") is None or (life.of("left") is None and not _hangs(life))  # it comes no more
+    ]
+    return [wait for life in facts.last.values() if _hangs(life) for wait in _of_life(facts, life, absent)]
 
 
 def told_waits(facts: Facts) -> Iterator[str]:
     """Yield a line for each wait, and for each role that hangs without an open call; then the circles."""
     waits = waits_of(facts)
-    together = {wait.callee: [each for each in waits if each.at_end(wait.callee)] for wait in waits}
+    together: dict[str, list[Wait]] = {}
+    by_caller: dict[str, list[Wait]] = {}
+    for wait in waits:
+        by_caller.setdefault(wait.caller, []).append(wait)
+        if wait.at_end(wait.callee):
+            together.setdefault(wait.callee, []).append(wait)
     for life in facts.last.values():
-        own = [wait for wait in waits if wait.caller == life.role]
+        own = by_caller.get(life.role, [])
         for wait in own:
-            group = together[wait.callee]
-            if wait not in group or wait is group[0]:
-                yield f"{_joined(group if wait in group else [wait])}{_fate(facts, wait.callee)}"
+            group = together[wait.callee] if wait.at_end(wait.callee) else [wait]
+            if wait is group[0]:
+                yield f"{_joined(group)}{_fate(facts, wait.callee)}"
         if _hangs(life) and not own:
             yield f"{life.role} has no open call"
     for circle in circles(waits):
@@ -91,16 +101,16 @@ def _hangs(life: Life) -> bool:
     return life.end.kind in ("Overdue", RUNNING)
 
 
-def _of_life(facts: Facts, life: Life) -> Iterator[Wait]:
+def _of_life(facts: Facts, life: Life, absent: Sequence[str]) -> Iterator[Wait]:
+    """Yield the waits of a life. ``absent``: the roles that come no more to the common shutdown."""
     begun, end = open_calls(life.events), life.end.time - facts.run.zero
     for callee in dict.fromkeys(str(each.details.get("to")) for each in begun):
         calls = [each for each in begun if str(each.details.get("to")) == callee]
         yield Wait(life.role, callee, [call_name(each) for each in calls], max(0.0, end - calls[0].time))
     shutdown = life.of("shutdown")
     if shutdown is not None and shutdown.details.get("graceful") and life.of("left") is None:
-        for role, other in facts.last.items():
-            if other.of("shutdown") is None or (other.of("left") is None and not _hangs(other)):  # it comes no more
-                yield Wait(life.role, role, [SHUTDOWN], max(0.0, end - shutdown.time))
+        for role in absent:
+            yield Wait(life.role, role, [SHUTDOWN], max(0.0, end - shutdown.time))
 
 
 def open_calls(events: Sequence[Event]) -> list[Event]:

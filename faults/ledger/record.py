@@ -69,7 +69,7 @@ _FORMS = json_objects.by_name(
     (json_objects.named(json_objects.text), "waits ledgers"),
     (json_objects.named(json_objects.integer), "statuses"),
     (json_objects.named(json_objects.finite), "gone"),
-    (json_objects.named(json_objects.many(json_objects.finite)), "losses"),
+    (json_objects.named(json_objects.many(json_objects.real)), "losses"),
 )
 _END = json_objects.by_name(
     (json_objects.text, "kind text"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ def page(facts: Facts, judgement: Judgement, folder: Path, said: tuple[str, str]
         faults=[{"text": line(e.text), "verdict": e.verdict, "times": _times(e.times)} for e in fault_stories(facts)],
         drawing=drawn,
         left_out=drawn["left_out"],
+        marks_left_out=drawn["marks_left_out"],
         kept=MOST,
         events=shortened(happened(drawn), EVENTS),
         waits=[*map(line, told_waits(facts)), *(line(f"{name} waits at {at}") for name, at in run.waits.items())],
@@ -83,12 +85,15 @@ def _losses(losses: Mapping[str, Sequence[float]]) -> dict[str, Any] | None:
     if not own or not twin:
         return None
     low, high = min(*own, *twin), max(*own, *twin)
+    scale = max(1.0, abs(low), abs(high))  # a difference of two losses may be too large for a number
+    bottom, span = low / scale, high / scale - low / scale or 1.0
 
     def points(values: Sequence[float]) -> str:
-        right, up = _WIDTH / max(1, len(values) - 1), _HEIGHT / ((high - low) or 1.0)
-        return " ".join(f"{step * right:.1f},{_HEIGHT - (value - low) * up:.1f}" for step, value in enumerate(values))
+        right = _WIDTH / max(1, len(values) - 1)
+        heights = (_HEIGHT - (value / scale - bottom) / span * _HEIGHT for value in values)
+        return " ".join(f"{step * right:.1f},{height:.1f}" for step, height in enumerate(heights))
 
-    first = next((step for step, pair in enumerate(zip(own, twin, strict=False)) if pair[0] != pair[1]), None)
+    first = next((step for step, (mine, its) in enumerate(zip_longest(own, twin)) if mine != its), None)
     same = "They are equal." if first is None else f"They differ from step {first} on."
     return {"run": points(own), "twin": points(twin), "low": f"{low:.6g}", "high": f"{high:.6g}", "said": same}
 
@@ -197,7 +202,8 @@ def _repeat(facts: Facts) -> Iterator[tuple[str, str]]:
         yield "The plan", printable(plan)
     name, *fields = facts.run.name.split(" ")
     title = "The command, without the options that say what is right, how long it may take and how often it starts"
-    if facts.run.is_script:
+    how += " --leaks trace" * bool(facts.run.timeline.of("tracing"))
+    if facts.command is not None and facts.command.process:  # not of a folder that something else has started
         yield title, printable(f"python -m faults run {how} --script -- {facts.run.name}")
     elif name in TUTORIALS:
         yield title, printable(f"python -m faults run {name} {_options(fields)}{how}")

@@ -155,7 +155,9 @@ def _of_functions() -> Iterator[tuple[Any, Holder]]:
         variables = frame.f_locals
         for name, value in list(variables.items()):
             yield value, Holder(FUNCTION, f"the variable {name} {by}")
-        if type(variables) is dict:  # until Python 3.12 a copy, which would keep the values alive
+        # Until Python 3.12 a copy, which would keep the values alive: of the frame, of this function, and of the call
+        # that counts. If the running function has it, too, by `locals()`, it stays.
+        if type(variables) is dict and sys.getrefcount(variables) <= 3:
             variables.clear()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,11 @@ text, truth, mapping = _of(str), _of(bool), _of(dict)
 
 def integer(value: Any) -> bool:
     return type(value) is int
+
+
+def real(value: Any) -> bool:
+    """Whether it is a finite number that is no larger than floats are."""
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
 def number(value: Any) -> bool:

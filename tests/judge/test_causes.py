@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from unittest.mock import Mock
 
 import pytest
@@ -53,6 +54,14 @@ MET = "met in call shop:pay#1 of a to b, which meets no fault"
 )
 def test_a_chain_is_met_in_the_call_that_failed_by_it(events: list[Event], met: str) -> None:
     assert lines(script(DROP, *events, raised("a", "Lost"))) == [f"a raised Lost: no, {WHEN} ({met})"]
+
+
+def test_a_call_is_not_met_in_one_that_had_failed_before_it_began() -> None:
+    """By the same error, such as a call to itself that is made again."""
+    first, second = fail(to="a"), replace(fail(to="a", nth=2), time=2.8)
+    begun = [event("a", "invoke", 1.0, **PAY, to="a"), event("a", "invoke", 2.7, **{**PAY, "nth": 2}, to="a")]
+    (line,) = lines(script(DROP, *begun, first, second, raised("a", "Lost")))
+    assert "by call" not in line
 
 
 @pytest.mark.parametrize("count", [10, 20])
@@ -123,12 +132,13 @@ def calls(
     text: str = "why",
     process: int = 0,
     identity: str = "",
+    begun: float | None = None,
 ) -> list[Event]:
-    """A call that failed by an error with this text."""
+    """A call that failed by an error with this text, half a second after it had begun."""
     at = {"site": "shop:pay", "nth": nth, "to": to} | ({"process": process} if process else {})
     links = [{"types": ["RuntimeError"], "text": text, "identity": identity}]
-    begun = event(role, "invoke", ended - 0.5, **at, faults=list(faults))
-    return [begun, event(role, "fail", ended, **at, links=links)]
+    begin = event(role, "invoke", ended - 0.5 if begun is None else begun, **at, faults=list(faults))
+    return [begin, event(role, "fail", ended, **at, links=links)]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +169,7 @@ def test_calls_that_failed_alike_cannot_be_told_from_each_other() -> None:
 
 def test_a_callee_that_failed_by_a_call_of_its_own_leads_to_that_one() -> None:
     inner, said = calls("b", 1, 0, ended=2.0, to="c", text="lost"), "RuntimeError('lost')"
-    outer = [*calls("a", 1, ended=2.5, text=said), raised("a", "Lost", text=said)]
+    outer = [*calls("a", 1, ended=2.5, text=said, begun=1.0), raised("a", "Lost", text=said)]
     [line] = lines(script(f"{RAISE} role=b nth=1", *inner, *outer))
     assert "(met in call shop:pay#1 of a to b, by call shop:pay#1 of b to c, which fault 1 hit: Raise" in line
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from faults.judge.facts import Facts, how_all_ended
+from faults.judge.facts import GONE, Facts, how_all_ended
 from faults.ledger import Event
 from faults.ledger.record import COMMAND, End
 from tests.judge.by_hand import CRASH, PROCESSES, command, crashed, event, raised, script, started, world
@@ -37,7 +37,12 @@ def exited(role: str = "b", status: int | None = 0, time: float = 9.0, **details
         ([crashed(how="term")], {}, "Killed", "was killed by the plan, by SIGTERM"),
         ([crashed(how="exit:0")], {"gone": {2: 102.0}}, "Killed", "was ended by the plan, with status 0"),
         ([crashed(), exited(status=3)], {}, "Exited", "exited with status 3"),  # its handler of the signal
-        ([crashed(role="a", pid=2)], {}, "Killed", "was killed by the plan, by SIGKILL"),  # `a` fired it
+        (
+            [event("a", "fired", 2.0, fault=0, kind="Crash", role="b", pid=2)],
+            {},
+            "Killed",
+            "was killed by the plan, by SIGKILL",
+        ),  # `a` fired it
         ([crashed(pid=7)], {}, "Gone", "is gone without a word"),
     ],
 )
@@ -72,6 +77,10 @@ class TestLives:
         other = [*started("c", 4.0, 2), event("c", "exit", 5.0, status=3, process=2)]
         assert self.ends(*other, raised("b", "Lost", 6.0), statuses={2: 0}) == [(1, 2, "Raised")]
         assert self.ends(*other, exited(time=6.0), statuses={2: 3}) == [(1, 2, "Returned")]
+
+    def test_a_process_of_another_machine_was_not_killed_by_the_plan(self) -> None:
+        lives = Facts(script(CRASH, crashed(), *started("c", 0.5, 2), cut="b")).lives
+        assert {each.role: each.end.kind for each in lives if each.process == 2} == {"b": "Killed", "c": GONE}
 
     def test_two_processes_that_play_a_role_at_once_have_their_own_ends(self) -> None:
         other = [*started("b", 0.5, 22), event("b", "raised", 3.0, error="Lost", process=22)]

@@ -281,7 +281,7 @@ class TestWrong:
     def test_of_two_crashes_of_one_role_either_may_have_ended_it(self, by: str) -> None:
         """The first ended it while the second's signal was on its way, which `tests.nemesis` has found."""
         plan = "Crash role=b at=up@b; Crash role=b at=up@a how=term"
-        second = crashed(role="a", pid=PROCESSES["b"], time=2.1, how="term", fault=1)
+        second = event("a", "fired", 2.1, fault=1, kind="Crash", role="b", pid=PROCESSES["b"], how="term")
         run = world(plan, crashed(), second, ends={"b": killed(by)})
         assert verdict(run) == ("wrong" if by == "SIGINT" else "failed loudly")
 
@@ -291,6 +291,12 @@ class TestWrong:
         assert verdict(world(DROP, fired(), raised("a", name))) == "wrong"
         assert verdict(world(DROP, fired(), raised("a", "RuntimeError", callee=name))) == "wrong"
         assert verdict(world(DROP, fired(), raised("a", "RuntimeError", cause=name))) == "failed loudly"
+
+    def test_the_clocks_of_two_machines_may_differ_by_a_second(self) -> None:
+        elsewhere = [event(role, "start", 0.0, pid=pid, boot=role) for role, pid in (("c", 3), ("d", 4))]
+        for time, alone, both in ((1.5, "wrong", "failed loudly"), (0.9, "wrong", "wrong")):
+            assert verdict(script(DROP, fired(), raised("a", "Lost", time), status=1)) == alone
+            assert verdict(script(DROP, fired(), raised("a", "Lost", time), *elsewhere, status=1)) == both
 
     def test_a_mistake_that_a_role_logged_before_it_exited_was_handled(self) -> None:
         logged = event("a", "logged", 2.5, text="x", links=raised("a", "NameError").details["links"])
@@ -365,6 +371,7 @@ class TestExpected:
         said = "a raised NameError: no: NameError is a mistake in the code: wanted KeyError"
         assert found.complaints[0].text == said
         assert verdict(script(DROP, fired(), trace="equal"), "Lost") == "equal"
+        assert verdict(script(DROP, fired(), raised("a", "OSError"), trace="equal"), "Lost") == "equal"
 
 
 class TestNeedless:

@@ -67,6 +67,24 @@ def test_a_role_that_exited_is_told_by_its_status_and_not_by_what_it_logged() ->
     assert " b exited with status 3, 1.00 s later. " in sentence(Facts(run), judge(run))
 
 
+def test_of_a_fault_that_fires_again_the_last_time_before_a_failure_counts() -> None:
+    """As for the verdict."""
+    plan = "Drop site=shop:pay role=a every=true side=reply"
+    run = script(plan, fired(), fired(time=7.0), raised("a", "Lost", 8.0), status=1)
+    told = sentence(Facts(run), judge(run))
+    assert " a raised Lost, 1.00 s after the last fault before that. " in told
+    assert " All who failed had ended 1.0 s after the last fault; 5.0 s are allowed. The run passed: " in told
+
+
+def test_of_failures_around_faults_the_one_nearest_to_its_bound_is_told() -> None:
+    plan = "Drop site=shop:pay role=a every=true side=reply"
+    lost = [raised("a", "Lost", 6.0), raised("b", "Lost", 10.5)]
+    run = script(plan, fired(), fired(time=10.0), *lost, status=1)
+    assert " a had ended 4.0 s after the last fault before that; 5.0 s are allowed. " in sentence(
+        Facts(run), judge(run)
+    )
+
+
 def test_lives_are_told_in_their_order() -> None:
     second, third = started("b", 4.0, 12), started("b", 6.0, 22)
     ends = [crashed(), raised("b", "Lost", time=5.0, process=12), crashed(number=1, time=5.5)]

@@ -13,12 +13,12 @@ from faults.judge.drawing import MOST, shortened
 from faults.judge.facts import Facts
 from faults.judge.rules import judge
 from faults.ledger import Timeline, record
-from faults.ledger.record import Run
+from faults.ledger.record import COMMAND, End, Run
 from faults.plan import Plan
 from faults.report.page import page
 from tests.golden import store
 from tests.golden.rows import rows
-from tests.judge.by_hand import CRASH, DELAY, calls, crashed, event, fired, raised, script, started
+from tests.judge.by_hand import CRASH, DELAY, PAY, calls, crashed, event, fired, raised, script, started
 
 VOID = {"meta", "br", "input"}
 
@@ -106,11 +106,27 @@ def test_a_page_has_a_limit_and_says_what_it_leaves_out(tmp_path: Path, count: i
     assert len(text.encode()) < 1_000_000
 
 
+def test_of_many_marks_steps_are_left_out(tmp_path: Path) -> None:
+    steps = [event("a", "step", number / 10_000, number=number) for number in range(30_000)]
+    run = script("seed=0", *steps, event("a", "logged", 8.0, text="late"))
+    text = page(Facts(run), judge(run), tmp_path)
+    marks = drawn(Read(text))["marks"]
+    assert len(marks) == MOST
+    assert [mark[3] for mark in marks if mark[2] == "!"] == ["logged: late"]
+    assert " 25003 steps are not marked." in text
+    assert len(text.encode()) < 1_000_000
+
+
 def test_losses_are_drawn_beside_the_twins(tmp_path: Path) -> None:
     run = script("seed=0", losses={"run": [2.5, 2.0, 1.0], "twin": [2.5, 1.5, 0.5]})
     text = page(Facts(run), judge(run), tmp_path)
     assert "They differ from step 1 on." in text
     assert '<polyline class="run" points="0.0,0.0 300.0,35.0 600.0,105.0"/>' in text
+    for other in ([2.5, 2.0], [2.5, 2.0, -1.7e308]):
+        run = script("seed=0", losses={"run": [2.5, 2.0, 1.7e308], "twin": other})
+        text = page(Facts(run), judge(run), tmp_path)
+        assert "They differ from step 2 on." in text
+        assert "nan" not in text.partition("<polyline")[2].partition("</svg")[0]
     equal = script("seed=0", losses={"run": [1.0], "twin": [1.0]})
     assert "They are equal." in page(Facts(equal), judge(equal), tmp_path)
     assert "<polyline" not in page(Facts(script()), judge(script()), tmp_path)
@@ -155,6 +171,24 @@ def test_a_run_of_which_nothing_is_known_has_a_page(tmp_path: Path) -> None:
     run = Run("prepared", Plan(), Timeline((), {}, ()), complete=False)
     found = drawn(Read(page(Facts(run), judge(run), tmp_path)))
     assert (found["begin"], found["end"]) == (0.0, 1.0)
+
+
+def test_a_call_is_executed_in_its_own_life(tmp_path: Path) -> None:
+    """The second life makes a call of the same number, which no fault hits."""
+    begun = [event("a", "invoke", 1.0, **PAY, to="b", faults=[0]), event("a", "invoke", 5.0, **PAY, to="b", process=11)]
+    there = [event("b", "executing", 1.2, **PAY, caller="a"), event("b", "executed", 1.3, **PAY, caller="a")]
+    run = script(CRASH, *begun, *there, *started("a", 4.0, 11))
+    found = drawn(Read(page(Facts(run), judge(run), tmp_path)))
+    assert [(call[2], *call[6:]) for call in found["calls"]] == [(1.0, 1.2, 1.3), (5.0, None, None)]
+
+
+def test_the_command_is_that_of_the_run(tmp_path: Path) -> None:
+    """With the trace of RRefs; that of a folder that `prepare` has made is not known."""
+    run = script("seed=0", event("a", "tracing", 1.0))
+    text = page(Facts(run), judge(run), tmp_path)
+    assert "python -m faults run --healthy --leaks trace --script -- shop" in text
+    unknown = {COMMAND: End("Returned", "returned", 110.0)}
+    assert "python -m faults run" not in page(Facts(script(ends=unknown)), judge(script(ends=unknown)), tmp_path)
 
 
 def test_the_command_has_a_lane_from_its_start_to_its_end(tmp_path: Path) -> None:

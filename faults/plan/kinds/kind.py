@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,7 +24,7 @@ class Seen:
     """
 
     effective: bool
-    calls: Sequence[str] = ()
+    calls: Collection[str] = ()
     ended: bool = False
 
 
