@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 import time
+import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,8 @@ def run(arguments: Sequence[str]) -> int:
         given = fitted(name, given, world_size())
         if saving["restarts"]:
             raise BadInput("--restarts has no effect under torchrun, wanted its own --max-restarts")
+        if saving["checkpoint"] and os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0") != "0":
+            raise BadInput("--checkpoint refuses what an earlier start has saved, wanted --resume with --max-restarts")
     case = load(name).Case(**given)
     check_device(case)
     restarts = saving.pop("restarts")
@@ -160,7 +163,10 @@ def _run_here(
         outcomes = world.wait()
         logs = {name: world.log(name) for name in culprits(outcomes)}
         missing = [
-            f"{name}: {line}" for name in roles for line in world.log(name).splitlines() if line.startswith(MISSING)
+            f"{name}: {MISSING}{line.partition(MISSING)[2]}"
+            for name in roles
+            for line in world.log(name).splitlines()
+            if MISSING in line
         ]
     if missing:
         print(f"{missing[0]}{f' (and {len(missing) - 1} more)' * (len(missing) > 1)}", file=sys.stderr)
@@ -204,7 +210,9 @@ def _run_rank(case: Case, save: str | None, verifies: bool, deadline: float, che
     except WorldError:
         raise
     except Exception as error:
-        print(f"rank {os.environ['RANK']} failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        traceback.print_exc()
+        failed = one_line(f"rank {os.environ['RANK']} failed: {type(error).__name__}: {error}")
+        print(failed, file=sys.stderr, flush=True)
         os._exit(1)
     if isinstance(value, Trace):
         print(f"{case.tutorial()}: {os.environ['WORLD_SIZE']} roles, {case.steps} steps")

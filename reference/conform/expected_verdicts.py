@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -78,9 +79,8 @@ def as_toml(expected: Sequence[Expectation]) -> str:
 
 
 def _toml(text: str) -> str:
-    """A TOML string. Of what TOML refuses, a printable line has only these two."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    """A TOML string: JSON's, which leaves out one control character."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 @dataclass(frozen=True)

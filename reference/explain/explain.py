@@ -39,7 +39,7 @@ class Explanation:
     """``place``: the step and kind of the stage that fails first, if it was found.
 
     ``cause``: a general cause's id, ``structure``, ``nan``, ``rounding``, ``drift``, ``failed``, ``unexplained``, or
-    ``differs`` without a case; empty if nothing differs.
+    ``differs`` without a case whose twin can follow; empty if nothing differs.
     """
 
     cause: str
@@ -84,7 +84,7 @@ def explain(yours: Named, reference: Trace | Named, given: Collection[str] = ())
         )
     more = "" if exact else " by more than rounding"
     lines.append(f"{len(far)} of {len(counted)} tensors differ{more}, the first is {far[0]}.")
-    if case is None:
+    if case is None or case.steps > len(wanted):  # a case comes from a file: its twin might never end
         return Explanation("differs", [*lines, _distance(far[0], both[far[0]], wanted[far[0]], exact)])
     try:
         return _explained(lines, Trace(case, {**both, **details}), wanted)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 
 from reference.rpc.waiting import Liveness, ParticipantFailed, ParticipantSilent, silence
 from reference.training.worker_order import PULL, PUSH, Event, as_tensors
+
+Meeting = torch.futures.Future[ParticipantFailed | None]
 
 
 class MissingWorker(TimeoutError):
@@ -25,7 +27,8 @@ class WorkerCalls(Liveness):
         self.pushed = dict.fromkeys(workers, 0)
         self._last = {(kind, worker): 0 for kind in (PULL, PUSH) for worker in workers}
         self._done: dict[str, torch.futures.Future[None]] = {worker: torch.futures.Future() for worker in workers}
-        self._met: dict[str, torch.futures.Future[None]] = {}
+        # The future of each that has met, and what it was given: an exception that is set there arrives as a value.
+        self._met: dict[str, tuple[Meeting, torch.futures.Future[None]]] = {}
         self._parted = 0  # the step after which all have met
         super().__init__(workers, timeout)
 
@@ -60,18 +63,19 @@ class WorkerCalls(Liveness):
         A call that comes twice gets the future of the first one, or one that is complete if the meeting has ended.
 
         Raises:
-            ParticipantFailed: the work has failed. Those that have met before have it from their futures.
+            ParticipantFailed: the work has failed. Those that have met get a RuntimeError that says so.
         """
         with self._lock:
             if self.reason is not None:
                 raise ParticipantFailed(self.reason)
-            future: torch.futures.Future[None] = torch.futures.Future()
-            if step <= self._parted:
-                future.set_result(None)
-                return future, False
             if worker in self._met:
-                return self._met[worker], False
-            self._met[worker] = future
+                return self._met[worker][1], False
+            met: Meeting = torch.futures.Future()
+            future = met.then(_raise_failure)
+            if step <= self._parted:
+                met.set_result(None)
+                return future, False
+            self._met[worker] = met, future
             return future, len(self._met) == len(self.names)
 
     def part(self, step: int) -> None:
@@ -90,13 +94,13 @@ class WorkerCalls(Liveness):
 
     def answer(self) -> None:
         for future in self._end_meeting():
-            future.set_exception(ParticipantFailed(str(self.reason)))  # type: ignore[arg-type]
+            future.set_result(ParticipantFailed(str(self.reason)))
 
-    def _end_meeting(self) -> Collection[torch.futures.Future[None]]:
+    def _end_meeting(self) -> Sequence[Meeting]:
         with self._lock:
             met, self._met = self._met, {}
             self.last = dict.fromkeys(self.names, time.monotonic())
-        return met.values()
+        return [each for each, _ in met.values()]
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         """The calls so far, for a checkpoint in which each worker has pushed what it pulled for."""
@@ -120,3 +124,8 @@ class WorkerCalls(Liveness):
         except ParticipantSilent:
             told = [f"{name} (sent {self.pushed[name]} of {self.steps})" for name in self.silent]
             raise MissingWorker(silence(self.timeout, told)) from None
+
+
+def _raise_failure(met: Meeting) -> None:
+    if failure := met.value():
+        raise failure

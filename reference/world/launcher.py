@@ -32,7 +32,6 @@ def launch(
     *,
     deadline: float = 60,
     before: Callable[[str], object] | None = None,
-    backend: str | None = None,
     options: Mapping[str, Any] | None = None,
     threads: int = 1,
     folder: str | os.PathLike[str] | None = None,
@@ -44,19 +43,21 @@ def launch(
 ) -> World:
     """Start one process per role. The roles of a mapping play their functions; mere names wait for `World.call`.
 
+    All roles of this process have the environment variables of its first launch: one server forks them.
+
     Args:
         roles: name to function, called without arguments once RPC is up; ranks follow this order.
         deadline: seconds, for the whole world, from the moment at which its first process begins. A role that has not
             ended by then writes its stacks, is killed and is `Overdue`. This holds for idle roles, too, so the deadline
             limits how long they can be used.
         before: called with the role's name in each process before RPC starts.
-        backend: a registered RPC backend's name; TENSORPIPE by default.
-        options: keyword arguments of that backend's options, over the roles' own and `rpc_agent.LOCAL_OPTIONS`.
+        options: keyword arguments of ``rpc.TensorPipeRpcBackendOptions``, over the roles' own and
+            `rpc_agent.LOCAL_OPTIONS`.
         threads: the argument for ``torch.set_num_threads`` in each role.
         folder: where the rendezvous and the logs are written and stay; by default a temporary folder that is removed
             at the end.
         on_progress: called in a thread of this process with (role, {"step", "steps", "loss", "time"}); the time is
-            `time.monotonic`'s.
+            `time.monotonic`'s. It cannot call, wait for, close or expire its world: that ends it.
         grace: seconds after which a role is given up before the deadline: it is stuck in the start of RPC, or it is
             stopped by a signal, another role has ended and the rest can only wait. It writes its stacks, is killed and
             is `Overdue`, with the reason. This must be longer than a start takes; a start in which roles still answer
@@ -77,18 +78,20 @@ def launch(
     check(names, deadline, threads, options)
     if restarts and not isinstance(roles, Mapping):
         raise WorldError("a world whose roles wait for calls cannot be started again, wanted restarts=0")
+    if checkpoints is not None and {*checkpoints.roles} != {*names}:
+        raise WorldError(f"checkpoints of {', '.join(checkpoints.roles)}, wanted those of {', '.join(names)}")
     check_deadline(grace, "a grace")
     if not isinstance(isolated, bool):
         raise WorldError(f"isolated must be True or False, got {isolated!r}")
     sent = _pickled_functions(roles)
     prologue = () if before is None else (pickled("before", before),)
-    chosen = {name: chosen_options(roles, name, backend, options) for name in names}
+    chosen = {name: chosen_options(roles, name, options) for name in names}
+    pickled("options", chosen)
     place = prepare_folder(folder, names)
     shared: dict[str, Any] = {
         "world_size": len(names),
         "folder": place,
         "launcher": os.getpid(),
-        "backend": backend,
         "threads": threads,
         "progress": on_progress is not None,
         "maps": any("device_maps" in each or "devices" in each for each in chosen.values()),

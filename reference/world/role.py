@@ -70,7 +70,6 @@ class RoleConfig:
     launcher: int
     function: bytes | None
     before: tuple[bytes, ...]
-    backend: str | None
     options: Mapping[str, Any]
     maps: bool
     threads: int
@@ -142,7 +141,7 @@ def _play(config: RoleConfig, link: Link) -> Outcome:
         link.enter(Phase.JOINING)
         with _peers_blamed(link):
             place = (config.name, config.rank, config.world_size, meeting.init_method())
-            start_agent(*place, config.backend, config.options, None if config.maps else meeting)
+            start_agent(*place, config.options, None if config.maps else meeting)
         link.enter(Phase.RUNNING)
         value = None
         if config.function is None:

@@ -112,21 +112,16 @@ KNOWN = [
 ]
 
 
-def chosen_options(roles: object, name: str, backend: str | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
+def chosen_options(roles: object, name: str, options: Mapping[str, Any] | None) -> dict[str, Any]:
     """The options of role ``name``: `LOCAL_OPTIONS`, overridden by the roles' own, overridden by the caller's.
 
-    Another backend gets only the caller's. With ``device_maps``, `LOCAL_OPTIONS` are left out, because device maps need
-    channels for CUDA.
+    With ``device_maps``, `LOCAL_OPTIONS` are left out, because device maps need channels for CUDA.
 
     Raises:
-        WorldError: TENSORPIPE does not know an option. Those of other backends are not checked, because a role may
-            register the backend itself.
+        WorldError: TENSORPIPE does not know an option.
     """
     own = {**roles.options, **roles.each.get(name, {})} if isinstance(roles, Roles) else {}
-    given = dict(options or {})
-    if backend not in (None, "TENSORPIPE"):
-        return given
-    together = {**own, **given}
+    together = {**own, **(options or {})}
     unknown = [repr(option) for option in together if option not in KNOWN]
     if unknown:
         raise WorldError(f"unknown RPC option {', '.join(unknown)}, wanted some of {', '.join(KNOWN)}")
@@ -293,25 +288,17 @@ def start_agent(
     rank: int,
     world_size: int,
     init_method: str,
-    backend: str | None = None,
     options: Mapping[str, Any] | None = None,
     meeting: Meeting | None = None,
 ) -> None:
-    """Call ``init_rpc`` without its deprecation warnings; ``options`` are the backend's keyword arguments, and
+    """Call ``init_rpc`` without its deprecation warnings; ``options`` are the keyword arguments of TENSORPIPE's, and
     ``meeting`` is that of a world in which no role has device maps.
 
     Raises:
-        KeyError: the backend is not registered.
-        TypeError: the backend does not know an option.
+        TypeError: an option is unknown.
     """
-    # Looked up only now, because registering a backend replaces this enumeration.
-    kind = rpc.backend_registry.BackendType[backend or "TENSORPIPE"]
-    arguments = {"init_method": init_method, **(options or {})}
-    if kind.name == "TENSORPIPE":
-        # Not by torch's own function for this, which drops device_maps silently.
-        built = rpc.TensorPipeRpcBackendOptions(**arguments)
-    else:
-        built = rpc.backend_registry.construct_rpc_backend_options(kind, **arguments)
+    # Not by torch's own function for this, which drops device_maps silently.
+    built = rpc.TensorPipeRpcBackendOptions(**{"init_method": init_method, **(options or {})})
     silence_upstream()
     with ready_for_many(meeting):
-        rpc.init_rpc(name, backend=kind, rank=rank, world_size=world_size, rpc_backend_options=built)
+        rpc.init_rpc(name, rank=rank, world_size=world_size, rpc_backend_options=built)

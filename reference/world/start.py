@@ -139,12 +139,15 @@ def _can_be_imported(main: ModuleType) -> bool:
 
 
 def pickled(what: str, value: object) -> bytes:
-    """Pickle ``value`` for another process. Raises WorldError, which names ``what``: it cannot be sent."""
+    """Pickle ``value`` for another process. Raises WorldError, which names ``what``: it cannot be sent.
+
+    Python has no class of its own for what cannot be pickled, and some objects raise whatever they like.
+    """
     try:
         return link.dumps(value, link.Pickler if _can_be_imported(sys.modules["__main__"]) else _OfFiles)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
+    except Exception as error:
         raise WorldError(
-            f"{what}: cannot be sent to another process ({error}); wanted a function at the top of a module"
+            f"{what}: cannot be sent to another process ({error}); wanted data, or a function at the top of a module"
         ) from error
 
 

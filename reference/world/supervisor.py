@@ -31,6 +31,7 @@ from typing import Any
 
 from reference.outcome import Outcome, Returned, WorldError
 from reference.system.processes import is_ending, is_stopped, is_traced, wait_until
+from reference.system.text import one_line
 from reference.trace.progress import Report
 from reference.world.link import Phase
 from reference.world.role_handle import STACKS_SECONDS, RoleHandle
@@ -78,11 +79,13 @@ class Supervisor(threading.Thread):
 
     def wait(self) -> None:
         """Wait until every handle has its outcome. `join` would not do: if it is interrupted, it says that it ended."""
+        self._refuse_itself()
         wait_until(self._done.wait)
         self.join()
 
     def submit(self, name: str, work: bytes, deadline: float) -> Future[Outcome]:
         """Send pickled ``(function, args)`` to an idle role; due ``deadline`` seconds from now."""
+        self._refuse_itself()
         future: Future[Outcome] = Future()
         handle = self.handles[name]
         with self._lock:
@@ -96,6 +99,10 @@ class Supervisor(threading.Thread):
         self._look_again()  # before the role gets it: one that is stopped may keep this thread waiting
         handle.send("call", number, work)
         return future
+
+    def _refuse_itself(self) -> None:
+        if threading.current_thread() is self:
+            raise WorldError("on_progress cannot wait for its own world, nor call, close or expire it")
 
     def expire(self) -> None:
         """Set every deadline to now."""
@@ -178,7 +185,7 @@ class Supervisor(threading.Thread):
         if not dead:
             return
         rest = self._open()
-        text = "; ".join(f"{handle.name} {handle.outcome}" for handle in dead)
+        text = one_line("; ".join(f"{handle.name} {handle.outcome}" for handle in dead), 1000)  # has to fit into a pipe
         if self._whole:
             for handle in rest:
                 handle.dropped = handle.dropped or ("" if is_ending(handle.pid) else text)

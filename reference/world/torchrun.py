@@ -30,7 +30,6 @@ def run_rank(
     *,
     deadline: float = 3600,
     before: Callable[[str], object] | None = None,
-    backend: str | None = None,
     options: Mapping[str, Any] | None = None,
     threads: int = 1,
 ) -> tuple[str, object]:
@@ -60,7 +59,7 @@ def run_rank(
     prepare_process(name, threads)
     if before is not None:
         before(name)
-    start_agent(name, rank, size, f"{_SCHEME}://", backend, chosen_options(roles, name, backend, options))
+    start_agent(name, rank, size, f"{_SCHEME}://", chosen_options(roles, name, options))
     with losses_named():
         value = roles[name]()
     shutdown(timeout=deadline)

@@ -441,10 +441,11 @@ def test_a_run_says_from_which_step_it_goes_on(saved: Path, tmp_path: Path, caps
 
 
 def test_a_checkpoint_that_was_left_out_is_told(world: FakeWorld, tmp_path: Path, capsys: Capture) -> None:
-    lines = [f"no checkpoint of step {step}: /x: No space left on device\n" for step in (2, 3, 4)]
-    world.logs = {"ps": "".join(lines), "worker1": "step 2\n"}
+    lines = [f"no checkpoint of step {step}: /x: No space left on device" for step in (2, 3, 4)]
+    begin = "2026-11-29 07:15:00,123 reference.trace.checkpoint WARNING "
+    world.logs = {"ps": "".join(f"{begin}{line}\n" for line in lines), "worker1": "step 2\n"}
     assert main([*SAVING, "--resume", str(tmp_path), "--optional-checkpoints"]) == 0
-    assert capsys.readouterr().err == f"ps: {lines[0].rstrip()} (and 2 more)\n"
+    assert capsys.readouterr().err == f"ps: {lines[0]} (and 2 more)\n"
 
 
 def test_a_lost_role_is_told_in_two_lines_and_the_run_goes_on(
@@ -629,12 +630,14 @@ def test_under_torchrun_the_case_fits_the_processes(
         ("3", "batch_parameter_server --trainers 5", "torchrun started 3 processes, wanted 6: ps, trainer1, t"),
         ("1", "batch_parameter_server", "batch_parameter_server: trainers must be at least 1, got 0"),
         ("2", "parameter_server --restarts 2", "--restarts has no effect under torchrun, wanted its own --max-rest"),
+        ("2", "parameter_server --checkpoint x", "--checkpoint refuses what an earlier start has saved, wanted --resu"),
     ],
 )
 def test_under_torchrun_a_case_that_cannot_fit_is_refused(
     size: str, options: str, message: str, monkeypatch: pytest.MonkeyPatch, refused: Refused
 ) -> None:
-    for name, value in {"RANK": "0", "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}.items():
+    place = {"RANK": "0", "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
+    for name, value in {**place, "TORCHELASTIC_MAX_RESTARTS": "3"}.items():
         monkeypatch.setenv(name, value)
     assert refused(["run", *options.split()]).startswith(message)
 

@@ -135,6 +135,6 @@ def test_a_file_that_is_not_strict_is_refused_in_one_line(text: str, why: str, t
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    entries = [replace(BUG, reason='later, "perhaps" \\ never'), Expectation("a", "differs", "x")]
+    entries = [replace(BUG, reason='later, "perhaps" \\ never\n\x7f\x01é😀'), Expectation("a", "differs", "x")]
     (tmp_path / "x").write_text(as_toml(entries))
     assert read_expectations(tmp_path / "x") == entries

@@ -65,6 +65,14 @@ def test_of_wrong_actions_no_later_stage_is_told(tmp_path: Path) -> None:
     ]
 
 
+def test_a_case_of_more_steps_than_tensors_is_not_followed() -> None:
+    """It comes from a file, and its twin might never end."""
+    twin = prepared("dist_autograd-001").twin
+    endless = replace(twin, case=replace(twin.case, steps=2**60))
+    wrong = {**twin.tensors, (name := next(iter(twin.tensors))): twin.tensors[name] + 1}
+    assert explain(wrong, endless).cause == "differs"
+
+
 PASSES = "dist_autograd-001"
 CORE = [entry.id for entry in CATALOGUE if entry.core]
 

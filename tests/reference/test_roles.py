@@ -32,6 +32,6 @@ def test_a_serving_role_imports_what_the_others_call() -> None:
 
 def test_roles_have_the_options_of_all_and_their_own() -> None:
     roles = Roles({"a": int}, {"rpc_timeout": 7}, {"b": {"num_worker_threads": 1}}, serving=["b"])
-    options = {name: chosen_options(roles, name, None, {}) for name in roles}
+    options = {name: chosen_options(roles, name, {}) for name in roles}
     assert {name: each["rpc_timeout"] for name, each in options.items()} == {"a": 7, "b": 7}
     assert ["num_worker_threads" in each for each in options.values()] == [False, True]

@@ -51,7 +51,7 @@ def test_roles_start_with_the_tutorials_of_their_launcher(tutorial: str, wanted:
 @pytest.mark.parametrize("room", [0, 2])
 def test_a_world_is_refused_if_its_launcher_can_open_no_more_files(room: int, tmp_path: Path) -> None:
     """There is no room for the pipe to a role, or none for its process."""
-    config = RoleConfig("a", 0, 1, tmp_path, os.getpid(), None, (), None, {}, False, 1, False, ())
+    config = RoleConfig("a", 0, 1, tmp_path, os.getpid(), None, (), {}, False, 1, False, ())
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     unused = [number for number in range(1024) if not os.path.lexists(f"/proc/self/fd/{number}")]
     resource.setrlimit(resource.RLIMIT_NOFILE, (unused[room], before[1]))

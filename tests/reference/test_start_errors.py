@@ -30,9 +30,7 @@ with launch({"a": play}) as world:
 
 def opening(function: Callable[..., object], *args: object) -> Outcome:
     """The end of a role that executes this while multiprocessing opens what it is sent."""
-    with launch(
-        {"a": roles_plain.nothing}, backend="ANOTHER", options={"x": roles_plain.Unopened(function, *args)}
-    ) as world:
+    with launch({"a": roles_plain.nothing}, options={"_channels": roles_plain.Unopened(function, *args)}) as world:
         return world.wait()["a"]
 
 

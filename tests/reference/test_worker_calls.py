@@ -6,12 +6,17 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from typing import Any
 
 import pytest
+import torch.distributed.rpc as rpc
 
+from reference.outcome import Raised
 from reference.rpc.waiting import ParticipantFailed
 from reference.rpc.worker_calls import MissingWorker, WorkerCalls
 from reference.training.worker_order import PULL, PUSH
+from reference.world import launch
+from tests.support import roles_plain
 
 
 @pytest.fixture
@@ -62,11 +67,37 @@ def test_a_meeting_whose_work_fails_ends_for_all_who_met_or_meet_later(calls: Wo
     calls.fail("OSError: the disk is full")
     with pytest.raises(ParticipantFailed, match=r"^OSError: the disk is full$"):
         calls.wait_for_all()
-    with pytest.raises(ParticipantFailed, match="OSError: the disk is full"):
+    with pytest.raises(RuntimeError, match="ParticipantFailed: OSError: the disk is full"):
         met.wait()
     with pytest.raises(ParticipantFailed, match=r"^OSError: the disk is full$"):
         calls.meet("worker2", 1)
     assert not last
+
+
+_CALLS: list[WorkerCalls] = []
+
+
+@rpc.functions.async_execution  # type: ignore[untyped-decorator]
+def meet_here(worker: str) -> Any:
+    """Runs on the server."""
+    return _CALLS[0].meet(worker, 1)[0]
+
+
+def serve_a_failure() -> None:
+    """Runs on the server: it fails when the first of two workers has met."""
+    with closing(WorkerCalls(["worker1", "worker2"], 1, 20.0)) as calls:
+        _CALLS[:] = [calls]
+        met = rpc.rpc_async("worker1", rpc.rpc_sync, args=("ps", meet_here, ("worker1",)))
+        roles_plain.await_true(lambda: "worker1" not in calls.expected(), 20)
+        calls.fail("OSError: the disk is full")
+        met.wait()
+
+
+def test_who_waits_in_a_meeting_over_rpc_has_the_failure_as_an_error() -> None:
+    with launch({"ps": serve_a_failure, "worker1": roles_plain.nothing}) as world:
+        ps = world.wait()["ps"]
+    assert isinstance(ps, Raised)
+    assert "ParticipantFailed: OSError: the disk is full" in ps.message
 
 
 def test_who_comes_twice_to_a_meeting_counts_once(calls: WorkerCalls) -> None:
@@ -89,5 +120,5 @@ def test_a_meeting_after_the_last_push_hears_of_a_failure(calls: WorkerCalls) ->
     met, _ = calls.meet("worker1", 1)
     calls.fail("OSError: the disk is full")
     assert met.done()
-    with pytest.raises(ParticipantFailed, match="OSError: the disk is full"):
+    with pytest.raises(RuntimeError, match="ParticipantFailed: OSError: the disk is full"):
         met.wait()

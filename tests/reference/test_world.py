@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import re
@@ -16,6 +17,8 @@ from contextlib import contextmanager
 from functools import partial
 from multiprocessing import Pipe, get_context
 from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
 
 import pytest
 
@@ -23,6 +26,7 @@ from faults.run.leftovers import ends_by, is_running
 from reference.outcome import Exited, Killed, Overdue, Raised, Returned, RoleFailed
 from reference.roles import Roles
 from reference.system.temporary_folders import PREFIXES
+from reference.trace.checkpoint import Checkpoints
 from reference.world import World, WorldError, launch, run_rank
 from reference.world.role_handle import STACKS_SECONDS, RoleHandle
 from reference.world.rpc_agent import VARIABLES
@@ -313,9 +317,13 @@ class TestCalls:
                 world.call("z", roles_plain.nothing)
             with pytest.raises(WorldError, match=r"^the call to a: cannot be sent to another process \(.*at the top"):
                 world.call("a", lambda: None)
+            with pytest.raises(WorldError, match=r"^the call to a: cannot be sent to another process \(ctypes objects"):
+                world.call("a", print, ctypes.pointer(ctypes.c_int(1)))
             with pytest.raises(WorldError, match=r"^a deadline is a positive number of seconds, .*, got 0$"):
                 world.call("a", roles_plain.nothing, deadline=0)
             assert not world.busy
+        with pytest.raises(WorldError, match=r"^options: cannot be sent to another process \(.*generator"):
+            launch({"a": roles_plain.nothing}, options={"_channels": (each for each in ["basic"])})
         own = launch({"a": roles_plain.nothing})
         with own as world, pytest.raises(WorldError, match="plays a function of its own"):
             world.call("a", roles_plain.nothing)
@@ -509,13 +517,6 @@ class TestDoors:
         assert without_traceback(outcomes["b"]) == Raised("tests.support.roles_plain.Unlucky", "before")
         assert without_traceback(outcomes["a"]) == lost("b raised tests.support.roles_plain.Unlucky: before")
 
-    def test_another_backend_can_be_used(self) -> None:
-        roles = {"a": roles_plain.backend_in_use, "b": roles_plain.next_one}
-        backend = {"num_worker_threads": 4, "messages_to_fail": [], "messages_to_delay": {}, "num_fail_sends": 0}
-        before = roles_plain.use_the_faulty_agent
-        with launch(roles, before=before, backend="FAULTY_TENSORPIPE", options=backend) as world:
-            assert world.wait() == {"a": Returned("FaultyTensorPipeAgent"), "b": Returned("a")}
-
     def test_progress_that_raises_ends_the_world(self) -> None:
         from reference.parameter_server import Case, roles
 
@@ -535,6 +536,30 @@ class TestDoors:
         failed = pytest.raises(WorldError, match=r"^the world's supervisor failed: progress$")
         with launch(["a"], on_progress=fail) as world, failed:
             world.call("a", roles_plain.announce_and_wait)
+
+    @pytest.mark.parametrize("use", [World.close, World.expire, World.wait], ids=lambda use: use.__name__)
+    def test_progress_that_would_wait_for_its_own_world_ends_it(self, use: Callable[[World], object]) -> None:
+        """Nobody would enforce the deadline."""
+        worlds = SimpleQueue[World]()
+
+        def progress(role: str, record: dict[str, Any]) -> None:
+            use(worlds.get(timeout=20))
+
+        with launch({"a": roles_plain.announce_and_wait}, on_progress=progress) as world:
+            worlds.put(world)
+            with pytest.raises(
+                WorldError, match=r"^the world's supervisor failed: on_progress cannot wait for its own"
+            ):
+                world.wait()
+
+    def test_a_long_text_of_an_error_keeps_nobody_waiting(self, tmp_path: Path) -> None:
+        """One role is stopped, so its pipe is read no more."""
+        before = partial(roles_plain.stop_or_fail_at_length, str(tmp_path))
+        with launch(dict.fromkeys("ab", roles_plain.nothing), before=before, grace=1, deadline=30) as world:
+            outcomes = world.wait()
+        assert isinstance(outcomes["a"], Raised)
+        assert isinstance(outcomes["b"], Overdue)
+        assert outcomes["b"].why
 
     def test_a_world_outlives_the_thread_that_launched_it(self) -> None:
         """The parent-death signal follows threads; roles must not die with the thread that launched them."""
@@ -596,6 +621,7 @@ class TestProcesses:
             f"unknown RPC option 'frob', 'init_method', {KNOWN}",
         ),
         ({"roles": Roles({"a": roles_plain.name}, {}, {"a": {7: 1}})}, f"unknown RPC option 7, {KNOWN}"),  # type: ignore[dict-item]
+        ({"roles": ["a"], "checkpoints": Checkpoints(Path("x"), ["a", "b"])}, "checkpoints of a, b, wanted those of a"),
     ],
 )
 def test_bad_arguments_start_nothing(

@@ -53,7 +53,7 @@ def start(name: str, rank: int, size: int, place: str) -> Answer:
     if place.startswith("tcp:"):
         host, _, port = place.removeprefix("tcp://").partition(":")
         os.environ.update(TORCHELASTIC_USE_AGENT_STORE="True", MASTER_ADDR=host, MASTER_PORT=port)
-    return answer(lambda: start_agent(name, rank, size, place, None, {**LOCAL_OPTIONS, "rpc_timeout": 10}))
+    return answer(lambda: start_agent(name, rank, size, place, {**LOCAL_OPTIONS, "rpc_timeout": 10}))
 
 
 def end_in_a_thread(timeout: float = 30) -> Answer:

@@ -22,6 +22,7 @@ import torch
 import torch.distributed.rpc as rpc
 from torch._C._distributed_rpc import _get_current_rpc_agent, _is_current_rpc_agent_set
 
+from reference.system.processes import is_stopped
 from reference.trace.progress import log_step
 from reference.world import link
 
@@ -65,6 +66,16 @@ def add(a: int, b: int) -> int:
 
 class Unlucky(Exception):
     pass
+
+
+def stop_or_fail_at_length(folder: str, role: str) -> None:
+    """`b` stops itself; then the first role raises an error whose text is longer than a pipe has room."""
+    file = Path(folder, "b")
+    if role == "b":
+        file.write_text(str(os.getpid()))
+        os.kill(os.getpid(), signal.SIGSTOP)
+    await_true(lambda: file.exists() and file.read_text() and is_stopped(int(file.read_text())))
+    raise Unlucky("x" * (1 << 20))
 
 
 def unlucky() -> None:
@@ -295,10 +306,6 @@ def remembered() -> list[str]:
 def refuse_b(role: str) -> None:
     if role == "b":
         raise Unlucky("before")
-
-
-def use_the_faulty_agent(role: str) -> None:
-    import torch.distributed.rpc._testing  # noqa: F401
 
 
 def backend_in_use() -> str:
