@@ -78,7 +78,7 @@ def command(pid: int) -> str:
 
 
 # How the resource trackers of Python's multiprocessing and of torch's are started.
-_TRACKERS = re.compile(rb"from multiprocessing\.resource_tracker import main;main\(|^[^\0]*/torch_shm_manager\0")
+_TRACKERS = re.compile(rb"from multiprocessing\.resource_tracker import main;main\(|^([^\0]*/)?torch_shm_manager\0")
 
 
 def is_tracker(pid: int) -> bool:

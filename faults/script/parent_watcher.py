@@ -20,7 +20,7 @@ import time
 # How long it goes on if a process does not end (seconds).
 SECONDS = 10.0
 # How Python's and torch's resource trackers are started: they end after all others, and remove their shared memory.
-_TRACKERS = (b"from multiprocessing.resource_tracker import main;main(", b"/torch_shm_manager\0")
+_TRACKERS = (b"from multiprocessing.resource_tracker import main;main(", b"torch_shm_manager\0")
 
 # In /proc/PID/stat, after the name: the process's flags, its start (ticks), and where its environment begins.
 _FLAGS, _STARTED, _ENVIRONMENT = 6, 19, 47
