@@ -449,7 +449,8 @@ class TestLogs:
         for text in SAID:
             assert text in inside["a"]
             assert text in inside["c"]
-        assert inside["b"] == ""  # and no deprecation warning of torch's
+        # No deprecation warning of torch's; but torch may warn of an answer whose caller has just ended its RPC.
+        assert all("when sending response" in line for line in inside["b"].splitlines())
         assert {role: world.log(role) for role in "abc"} == inside
 
     def test_pythons_streams_are_the_processs(self) -> None:
