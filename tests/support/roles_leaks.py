@@ -126,7 +126,7 @@ def keep_an_answer_with_others(owner: str) -> None:
 
 def call_the_answer(owner: str) -> None:
     """Both a partial and a call of torch have a ``func``."""
-    rpc.rpc_sync(owner, hand_out_in_a_partial)()
+    rpc.rpc_sync(owner, hand_out_in_a_partial)()  # called at once
 
 
 def tie(left: str, right: str) -> leaks.Report:
