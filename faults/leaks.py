@@ -17,7 +17,7 @@ from torch._C._distributed_rpc import _get_current_rpc_agent, _is_current_rpc_ag
 from faults.judge import holdings
 from faults.ledger.error_links import first_line
 from faults.ledger.snapshot import Snapshot
-from faults.tracing.tracer import TraceError, Tracer
+from faults.tracing.tracer import TraceError, Tracer, snapshot_here
 
 __all__ = ["Report", "TraceError", "report", "trace", "untrace"]
 
@@ -97,7 +97,7 @@ def _ask_all(
     """Return the snapshots of the roles that answer, and why the others do not. ``tracer``: this process's."""
     own = _get_current_rpc_agent().get_worker_info().name
     names = sorted(each.name for each in _get_current_rpc_agent().get_worker_infos()) if roles is None else roles
-    futures = {name: rpc.rpc_async(name, _snapshot, timeout=timeout) for name in names if name != own}
+    futures = {name: rpc.rpc_async(name, snapshot_here, timeout=timeout) for name in names if name != own}
     snapshots, silent = {own: tracer.snapshot()}, {}
     for name, future in futures.items():
         try:
@@ -108,8 +108,3 @@ def _ask_all(
         except Exception as error:  # a role that is gone, or that has no such function
             silent[name] = first_line(error)
     return dict(sorted(snapshots.items())), silent
-
-
-def _snapshot() -> Snapshot | None:
-    """Take a snapshot of this process; None if it does not trace."""
-    return None if Tracer.current is None else Tracer.current.snapshot()

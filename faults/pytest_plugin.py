@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from faults.run.leftovers import marked
-from faults.testing.leak_account import account, folder_of
+from faults.testing.leak_account import account, folder_of, not_waited_for
 from faults.testing.plan_check import Misuse, Tally, check_plan, expected, insist, one_line_of_plan
 from faults.testing.plan_marks import check_world, marks_of, wanted
 from faults.testing.running_test import RunningTest, tell
@@ -132,7 +132,7 @@ def fresh_world(request: pytest.FixtureRequest, run_dir: Path) -> Iterator[Calla
     running = request.node.stash[RUNNING_TEST]
     _make_plan(request.node, run_dir)  # another fixture may launch before `_faults_plan` is set up
     yield running.launch
-    running.close()
+    running.close(not_waited_for(request.node))
     if running.plan is not None:
         running.plan.close()  # even if the set-up fails before `_faults_plan`
 

@@ -6,7 +6,7 @@ Roles: ``ps`` holds the model, starts every trainer and returns the trace; ``tra
 own batches, (batch_size, 3, image_w, image_h) images with one-hot labels (batch_size, num_classes). In a round each
 trainer sends its gradients, and the reply of that call is the updated model: SGD with momentum on the gradients' mean.
 The server holds each report until the last one is there. It adds the gradients in ``rank`` order, or in the order of
-``arrival`` as published (S2.9). The trace records the order of arrival, and the twin replays it where it decides bits.
+``arrival`` as published (S2.9). With ``arrival`` the trace records the order, and the twin replays it.
 
 Batch norm: trainers send their buffers too, and the server keeps the buffers' mean. In the published form the server's
 model never sees a forward pass, so its running statistics stay as initialised and ``eval()`` is meaningless (S2.8).
@@ -61,7 +61,6 @@ class BatchUpdateParameterServer:
         self.lock = threading.Lock()
         self.trainers = trainer_names(case)
         self.round: Rounds[nn.Module] = Rounds(self.trainers, case.steps, case.timeout)
-        self.batch_update_size = case.trainers
         self.optimizer = sgd(case, self.model)
         self.reports: dict[str, tuple[Tensors, Tensors]] = {}
         self.recorder = Recorder(case, self.model)
@@ -112,10 +111,7 @@ class BatchUpdateParameterServer:
         """Make one optimizer step on the mean of the gradients."""
         by_arrival = self.case.accumulation == "arrival"
         order = self.round.joined if by_arrival else self.trainers
-        reports = [self.reports.pop(trainer) for trainer in order]
-        for grads, _ in reports:
-            accumulate(self.model, grads)
-        average(self.model, self.batch_update_size, [buffers for _, buffers in reports])
+        average(self.model, [self.reports.pop(trainer) for trainer in order])
         self.optimizer.step()
         self.recorder.step(self.round.number, {}, self.model)
         self.optimizer.zero_grad()
@@ -182,27 +178,26 @@ def report_of(model: nn.Module) -> tuple[Tensors, Tensors]:
     return [p.grad.cpu() for p in model.parameters() if p.grad is not None], [b.cpu() for b in model.buffers()]
 
 
-def accumulate(model: nn.Module, grads: Tensors) -> None:
-    """Add one trainer's gradients to ``.grad``; after `zero_grad`, which leaves None, they become ``.grad`` (S2.2)."""
-    for p, g in zip(model.parameters(), grads, strict=True):
-        if p.grad is None:
-            p.grad = g
-        else:
-            p.grad += g
+def average(model: nn.Module, reports: Sequence[tuple[Tensors, Tensors]]) -> None:
+    """Set gradients and buffers to the mean of those that are reported, added in this order.
 
-
-def average(model: nn.Module, count: int, buffers: Sequence[Tensors]) -> None:
-    """Divide the summed gradients by ``count``, and set the buffers to the trainers' mean, added in their order."""
-    for p in model.parameters():
-        if p.grad is not None:
-            p.grad /= count
+    After `zero_grad`, which leaves None, the first trainer's gradients become ``.grad`` (S2.2).
+    """
+    grads, buffers = zip(*reports, strict=True)
+    for p, *each in zip(model.parameters(), *grads, strict=True):
+        p.grad = mean(each[0], each[1:])
     for buffer, *each in zip(model.buffers(), *buffers, strict=True):
-        total = each[0].clone()
-        if buffer.is_floating_point():
-            for other in each[1:]:
-                total += other
-            total /= count
-        buffer.copy_(total)
+        buffer.copy_(mean(each[0].clone(), each[1:]) if buffer.is_floating_point() else each[0])
+
+
+def mean(total: torch.Tensor, others: Tensors) -> torch.Tensor:
+    """Add the ``others`` to ``total``, and divide it. All passes over a tensor follow each other, while caches have it;
+    to divide by one would be a pass for nothing."""
+    for other in others:
+        total += other
+    if others:
+        total /= 1 + len(others)
+    return total
 
 
 # --- Roles and Case --------------------------------------------------------------------------------------------------
@@ -293,7 +288,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     """Compute every trainer's gradients one after the other, and make one step on their mean.
 
     Raises:
-        TraceError: arrival order, three trainers or more, and no trace whose arrivals could be replayed.
+        TraceError: arrival order, and no trace whose arrivals could be replayed.
     """
     model = initial_model(case)
     optimizer = sgd(case, model)
@@ -312,8 +307,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
             recorder.put(f"{step:04d}/loss", {names[index]: loss})
             reports.append(report_of(m))
             recorder.detail(step, f"part/{names[index]}", partial(gradients_of, parameters_of(m)))
-            accumulate(model, reports[-1][0])
-        average(model, case.trainers, [buffers for _, buffers in reports])
+        average(model, reports)
         recorder.before_update(step, model)
         optimizer.step()
         recorder.step(step, {}, model)

@@ -183,7 +183,9 @@ class Agent(cartpole.Learner):
     def save(self, step: int, recorder: Recorder) -> None:
         """Save what decides the episodes after the first ``step``, with all observers."""
         if checkpoint.due(step):
-            torch.futures.wait_all([ob_rref.rpc_async().save(step) for ob_rref in self.ob_rrefs.values()])
+            torch.futures.wait_all(
+                [ob_rref.rpc_async(timeout=self.case.timeout).save(step) for ob_rref in self.ob_rrefs.values()]
+            )
             checkpoint.save(step, agent=self, trace=recorder)
 
     def begin(self, n_steps: int) -> None:

@@ -27,6 +27,7 @@ from torch.distributed.rpc import RRef
 
 from reference.exact.exactness import proven
 from reference.roles import Roles, numbered
+from reference.rpc.timeouts import rpc_timeout
 from reference.trace import checkpoint
 from reference.trace.case import number_field
 from reference.trace.recorder import Recorder
@@ -93,7 +94,7 @@ class Trainer:
                 raise
             self.all_backward.wait()
             try:
-                gradients = self.on_owners(gradient, context_id)
+                gradients = self.on_owners(gradient, context_id) if self.case.record == "every" else {}
                 if context > 0 and not self.turns[context - 1].wait(self.case.timeout):
                     raise TimeoutError(f"context {context} waited {self.case.timeout} s for context {context - 1}")
                 self.optimizer.step(context_id)
@@ -144,25 +145,28 @@ def value(parameter: RRef[Any]) -> torch.Tensor:
 
 def run_trainer(case: Case) -> Trace:
     """Run worker0: in every step run all contexts at once, each in a thread of its own."""
-    trainer = Trainer(case)
-    recorder = Recorder(case, trainer.values())
-    start = checkpoint.resume(trace=recorder)
-    if start:
-        trainer.on_owners(resume)
-    with ThreadPoolExecutor(case.contexts) as threads:
-        for step in range(start, case.steps):
-            passes = results_of([threads.submit(trainer.train_in_context, c) for c in range(case.contexts)])
-            losses = {f"context{c}": done.loss for c, done in enumerate(passes)}
-            gradients = {
-                f"context{c}/{name}": tensor for c, done in enumerate(passes) for name, tensor in done.gradients.items()
-            }
-            recorder.step(step, losses, trainer.values(), gradients)
-            for turn in trainer.turns:
-                turn.clear()
-            if checkpoint.due(step + 1):
-                trainer.on_owners(save, step + 1)
-                checkpoint.save(step + 1, trace=recorder)
-    return recorder.trace()
+    with rpc_timeout(case.timeout):
+        trainer = Trainer(case)
+        recorder = Recorder(case, trainer.values())
+        start = checkpoint.resume(trace=recorder)
+        if start:
+            trainer.on_owners(resume)
+        with ThreadPoolExecutor(case.contexts) as threads:
+            for step in range(start, case.steps):
+                passes = results_of([threads.submit(trainer.train_in_context, c) for c in range(case.contexts)])
+                losses = {f"context{c}": done.loss for c, done in enumerate(passes)}
+                gradients = {
+                    f"context{c}/{name}": tensor
+                    for c, done in enumerate(passes)
+                    for name, tensor in done.gradients.items()
+                }
+                recorder.step(step, losses, trainer.values() if recorder.wants(step) else {}, gradients)
+                for turn in trainer.turns:
+                    turn.clear()
+                if checkpoint.due(step + 1):
+                    trainer.on_owners(save, step + 1)
+                    checkpoint.save(step + 1, trace=recorder)
+        return recorder.trace()
 
 
 def roles(case: Case) -> Roles:

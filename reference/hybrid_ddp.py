@@ -150,7 +150,7 @@ def train(case: Case, name: str, ps_rref: RRef[Any]) -> Named:
             loss = loss_of(case, model(indices), target)
             backward(context_id, loss, case.reply_timeout)  # the collectives' own limit comes first
             found = dist_autograd.get_gradients(context_id)  # type: ignore[attr-defined]
-            gradients = {key: found[p].clone() for key, p in named(name, model.dense).items()}
+            gradients = {key: found[p].clone() for key, p in named(name, model.dense).items() if recorder.every}
             opt.step(context_id)
             rpc.rpc_sync(ps_rref.owner(), EmbeddingServer.update, args=(ps_rref, name, context_id))
         recorder.step(step, {name: loss}, named(name, model.dense), gradients)

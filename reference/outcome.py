@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal as signals
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,8 @@ class Raised:
     type: str
     message: str
     traceback: str = ""
+    # The names of the error's class, and of those from which it derives.
+    types: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def __str__(self) -> str:
         lines = [line.strip() for line in self.message.splitlines() if line.strip()]
@@ -98,6 +100,9 @@ class RoleFailed(RuntimeError):
         self.log = end_of(log)
         shown = self.log if isinstance(outcome, Killed | Exited) else ""
         super().__init__(f"{role} {outcome}" + (shown and f"\n{shown}"))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.role, self.outcome, self.log)
 
 
 def end_of(log: str) -> str:

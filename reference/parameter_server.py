@@ -11,7 +11,8 @@ it under ``order`` and the twin replays it. With one worker the order is known b
 
 This is the protected form of an asynchronous server: a call says whose it is, and its number. torch sends no call
 twice. But a caller who calls again because no reply came, for the request or the reply may be lost, does
-(docs/calls.md). A push that comes again gets the same reply and changes nothing.
+(docs/calls.md). A push that comes again gets the same reply and changes nothing. A pull that comes again may get newer
+weights than the trace says.
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ class Worker:
         self.name = name
         self.local_model = build_model(case).to(device_in_turn(case.device, worker_names(case).index(name)))
         # What this worker has pulled last decides its next gradients.
-        self.pulls = self.pushes = checkpoint.resume(model=self.local_model)
+        self.pulls = self.pushes = self.met = checkpoint.resume(model=self.local_model)
         if self.pushes < case.steps:  # otherwise nothing is left to do, and the server may have ended
             # The RRef itself, because to_here() would fetch a copy of the server, and train that (S1.9, S1.11).
             self.ps_rref = rpc_sync("ps", get_parameter_server, args=(case.timeout,), timeout=case.reply_timeout)
@@ -197,8 +198,11 @@ class Worker:
             assert self.future is not None
             self.future.wait()
             checkpoint.save(step, model=self.local_model)
-            method, limit = ParameterServer.save, self.case.reply_timeout  # the server names who is missing
-            rpc_sync(self.ps_rref.owner(), method, args=(self.ps_rref, self.name, step), timeout=limit)
+            # Another worker may still have all steps since the last meeting to do, of two calls each. The server names
+            # one that is silent.
+            limit = min(2 * (step - self.met) * self.case.timeout + 5, 1e6)
+            rpc_sync(self.ps_rref.owner(), ParameterServer.save, args=(self.ps_rref, self.name, step), timeout=limit)
+            self.met = step
 
 
 def run_worker(case: Case, name: str) -> None:

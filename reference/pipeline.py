@@ -267,8 +267,9 @@ class Case(ExactableCase):
         self.require(self.transfer == "cpu" or self.device == "cuda", "transfer", "'cpu' where device is 'cpu'")
         if self.model == "resnet50":
             smallest = self.batch_size // self.num_split * -(-self.image_w // 32) * -(-self.image_h // 32)
-            wanted = f"at most {self.batch_size // 2}: batch norm needs two values, and images this small have one"
-            self.require(smallest > 1, "num_split", wanted)  # S4.7
+            small = "batch norm needs two values, and images this small have one"  # S4.7
+            self.require(smallest > 1 or self.batch_size > 1, "batch_size", f"at least 2: {small}")
+            self.require(smallest > 1, "num_split", f"at most {self.batch_size // 2}: {small}")
         self.require_exact("lr", model="mlp")
 
 

@@ -21,6 +21,7 @@ import torch
 import torch.distributed.rpc as rpc
 
 from reference.roles import Roles
+from reference.rpc.timeouts import rpc_timeout
 from reference.trace.case import Case as BaseCase
 from reference.trace.case import number_field
 from reference.trace.recorder import Recorder
@@ -135,15 +136,16 @@ def refused(to: str) -> dict[str, torch.Tensor]:
 def run_caller(case: Case) -> Trace:
     """Run role ``caller``: make every call in every step, and return the trace."""
     recorder = Recorder(case, {})
-    for step in range(case.steps):
-        x, y = inputs(case, step)
-        for to in ROLES:
-            recorder.put(f"{step:04d}/result/{to}", called(to, x, y))
-            recorder.put(f"{step:04d}/typed/{to}", refused(to))
-            rpc.rpc_sync(to, reseed, args=(seed_for(case.seed, f"{to}/{step}"),))
-            # The size is one argument, because calls of builtin operators go through schema matching (S0.3).
-            drawn = rpc.remote(to, torch.randn, args=((case.size, case.size),)).to_here()
-            recorder.put(f"{step:04d}/randn", {to: drawn})
+    with rpc_timeout(case.timeout):
+        for step in range(case.steps):
+            x, y = inputs(case, step)
+            for to in ROLES:
+                recorder.put(f"{step:04d}/result/{to}", called(to, x, y))
+                recorder.put(f"{step:04d}/typed/{to}", refused(to))
+                rpc.rpc_sync(to, reseed, args=(seed_for(case.seed, f"{to}/{step}"),))
+                # The size is one argument, because calls of builtin operators go through schema matching (S0.3).
+                drawn = rpc.remote(to, torch.randn, args=((case.size, case.size),)).to_here()
+                recorder.put(f"{step:04d}/randn", {to: drawn})
     return recorder.trace()
 
 

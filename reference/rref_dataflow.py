@@ -21,6 +21,7 @@ import torch.distributed.rpc as rpc
 from torch.distributed.rpc import RRef
 
 from reference.roles import Roles, serve
+from reference.rpc.timeouts import rpc_timeout
 from reference.rpc.traffic import Traffic, traffic
 from reference.trace.case import Case as BaseCase
 from reference.trace.case import number_field
@@ -130,17 +131,18 @@ def run_coordinator(case: Case) -> list[dict[str, Traffic]]:
         Misrouted: as `check`.
     """
     steps = []
-    for step in range(case.steps):
-        before = {name: rpc.rpc_sync(name, measure) for name in WORKERS}
-        flow(case, step).to_here(timeout=case.timeout)  # fetches None, which says that the data has arrived
-        crossed = {name: rpc.rpc_sync(name, measure) - before[name] for name in WORKERS}
-        if round(crossed["worker3"].received / payload(case)) < 2:
-            seen, wanted = crossed["worker3"].received, 2 * payload(case)
-            raise NotMeasured(f"worker3 counted {seen} bytes, wanted about {wanted}: is this TCP?")
-        counts = payloads(case, crossed)
-        rpc.rpc_sync("worker4", note, args=(counts,))
-        check(step, counts)
-        steps.append(crossed)
+    with rpc_timeout(case.timeout):
+        for step in range(case.steps):
+            before = {name: rpc.rpc_sync(name, measure) for name in WORKERS}
+            flow(case, step).to_here(timeout=case.timeout)  # fetches None, which says that the data has arrived
+            crossed = {name: rpc.rpc_sync(name, measure) - before[name] for name in WORKERS}
+            if round(crossed["worker3"].received / payload(case)) < 2:
+                seen, wanted = crossed["worker3"].received, 2 * payload(case)
+                raise NotMeasured(f"worker3 counted {seen} bytes, wanted about {wanted}: is this TCP?")
+            counts = payloads(case, crossed)
+            rpc.rpc_sync("worker4", note, args=(counts,))
+            check(step, counts)
+            steps.append(crossed)
     return steps
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from faults.cli.options import DEADLINE_OF_COMMAND, DIR
 from faults.cli.reports import console, report, stored
@@ -47,13 +49,13 @@ def print_calls(name: str, timeline: Timeline, turn: float) -> None:
 
 
 def _table(name: str, sites: Mapping[str, Called]) -> Table:
-    table = Table(title=one_line(f"{name}: calls of a healthy run"))
+    table = Table(title=escape(one_line(f"{name}: calls of a healthy run")))
     for column in ("site", "callers", "executes on"):
         table.add_column(column, overflow="fold")
     for site, calls in sites.items():
         alone = len(calls.callees) == 1
         callees = [callee if alone else f"{callee} ({_counts(calls.to[callee])})" for callee in calls.callees]
-        table.add_row(site, _counts(calls.callers), ", ".join(callees))
+        table.add_row(*map(Text, (site, _counts(calls.callers), ", ".join(callees))))
     return table
 
 

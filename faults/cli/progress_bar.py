@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from reference.system.text import one_line
+
 SECONDS_BETWEEN_LINES = 5.0
 
 Tick = Callable[[int], None]
@@ -24,6 +26,7 @@ def seconds_left(done: int, total: int, elapsed: float, budget: float | None) ->
 @contextmanager
 def countdown(title: str, total: int, budget: float | None = None) -> Iterator[Tick]:
     """Yield the function to call with each run's number, from 0, when that run begins."""
+    title = one_line(title)
     with _bar(title, total) if sys.stderr.isatty() else _lines(title, total, budget) as tick:
         yield tick
 
@@ -45,7 +48,7 @@ def _lines(title: str, total: int, budget: float | None) -> Iterator[Tick]:
 
 @contextmanager
 def _bar(title: str, total: int) -> Iterator[Tick]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         bar = bars.add_task(title, total=total)
         yield lambda number: bars.update(bar, completed=number)

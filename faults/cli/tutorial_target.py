@@ -17,8 +17,9 @@ from faults.plan.plan import Plan
 from faults.run.runs import Subject, check_roles, run
 from faults.run.sweep import Runner, healthy
 from faults.run.tutorial import of_tutorial
-from reference.cli.options import BadInput, add_case_options, known
+from reference.cli.options import BadInput, add_case_options, check_device, known
 from reference.verify.verify import quick
+from reference.world.start import LONGEST
 
 # Seconds that a tutorial's roles wait for each other. Short, because most runs here lose a role or a message.
 TIMEOUT = 3.0
@@ -64,7 +65,7 @@ class TutorialTarget:
         return found, partial(self._under, due)
 
     def _under(self, due: float, plan: Plan, place: Path) -> tuple[Run, Judgement]:
-        until = due + lasting(plan) if self.deadline is None else self.deadline
+        until = min(due + lasting(plan), LONGEST) if self.deadline is None else self.deadline
         return run(self.subject, plan, place, deadline=until, **self._how)
 
     def turn(self, healthy: Run) -> float:
@@ -82,7 +83,11 @@ def tutorial_of(
     options = vars(parser.parse_args(arguments[1:]))
     chosen = argparse.Namespace(**{key: options.pop(key) for key in own})
     given = {key: value for key, value in options.items() if value is not None}
-    return TutorialTarget.of(of_tutorial(quick(name, **{"timeout": TIMEOUT, **given})), chosen), chosen
+    case = quick(name, **{"timeout": TIMEOUT, **given})
+    check_device(case)
+    # What a command with this case's options would run, if they were left out.
+    usual = quick(name, timeout=TIMEOUT, **{key: value for key, value in given.items() if key == "arithmetic"})
+    return TutorialTarget.of(of_tutorial(case, usual), chosen), chosen
 
 
 def _name_of_tutorial(command: str, arguments: Sequence[str]) -> str:

@@ -65,4 +65,5 @@ def _is_unfinished(module: ModuleType) -> bool:
 
 
 _KNOWN = _places({name: getattr(rpc, name) for name in ("init_rpc", "shutdown")}, list(sys.modules.values()))
-_UNFINISHED = [name for name, module in sys.modules.items() if _is_unfinished(module)]
+# Of a program that is started by ``python -m`` the spec is that of a module that is complete.
+_UNFINISHED = [name for name, module in sys.modules.items() if name == "__main__" or _is_unfinished(module)]

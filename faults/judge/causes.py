@@ -55,15 +55,21 @@ def _when(facts: Facts, life: Life) -> str:
 
 def _why(facts: Facts, life: Life, failure: Failure | None) -> str:
     """Show the chain of the error that ended a life, or the last error that it logged, with that one's chain."""
-    logged = life.of("logged")
-    if failure is not None and failure.end.kind == "Raised":
-        return f" {_chain(facts, failure)}" if failure.links else ""
-    if logged is None:
-        return ""
-    told = f"; it had logged: {short(str(logged.details.get('text', '')))}"
+    told = had_logged(life, failure)
     if failure is None or not failure.links:
         return told
-    return f"{told}: {short(str(failure.links[0]), 80)} {_chain(facts, failure)}"
+    first = f"{told}: {short(str(failure.links[0]), 80)}" if told else ""  # an error that was raised is told already
+    return f"{first} {_chain(facts, failure)}"
+
+
+def had_logged(life: Life, failure: Failure | None) -> str:
+    """Say which error a life had logged last, unless it raised one; of a failure with a chain, the one that has it."""
+    if life.end.kind == "Raised":
+        return ""
+    told = [event for event in life.events if event.event == "logged"]
+    if failure is not None and failure.links:
+        told = [event for event in told if links_in(event)] or told
+    return f"; it had logged: {short(str(told[-1].details.get('text', '')))}" if told else ""
 
 
 def _chain(facts: Facts, failure: Failure) -> str:

@@ -42,7 +42,8 @@ class Reasons:
         """Name the site that may have been meant, or else all that were called; empty if the site was called."""
         if site in self._sites:
             return ""
-        if site.startswith("torch") and site not in ENGINE_SITES:  # they are recorded only where the plan names them
+        # Gradients are recorded only where the plan names them.
+        if site.startswith("torch") and site not in ENGINE_SITES:
             meant = nearest(site, list(ENGINE_SITES))
             if meant is not None:
                 return f"; did you mean {meant}?"

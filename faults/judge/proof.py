@@ -21,9 +21,9 @@ def proofs_of(plan: Plan, timeline: Timeline) -> Proofs:
 
     A call's ``ok``, ``fail`` or ``info`` has ``via`` (``rpc``: `rpc_sync` and `rpc_async`; ``remote``), the ``seconds``
     that the caller waited, and the ``error``'s text. A Delay is proven if each such call took at least as long, so
-    give it more seconds than a healthy call needs. Calls of TorchScript functions and fetches of an RRef's value are
-    not recorded. RREF_FORK_REQUEST, RREF_CHILD_ACCEPT, RREF_USER_DELETE and CLEANUP_AUTOGRAD_CONTEXT_REQ change only
-    what other roles keep, and for how long, which no call shows.
+    give it more seconds than a healthy call needs. Calls of TorchScript functions are not recorded, and the record
+    of a fetch does not tell by which message it went. RREF_FORK_REQUEST, RREF_CHILD_ACCEPT, RREF_USER_DELETE and
+    CLEANUP_AUTOGRAD_CONTEXT_REQ change only what other roles keep, and for how long, which no call shows.
     """
     faults = plan.at("message")
     ended = timeline.of("ok", "fail", "info") if faults else []

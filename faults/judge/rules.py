@@ -135,7 +135,8 @@ def _ends(facts: Facts) -> Check:
     if not run.ends:
         return Check("ends", "hung", None, "no end is recorded, wanted one of every role")
     late = [role for role, end in run.ends.items() if end.kind == "Overdue"]
-    running = [life.role for life in facts.lives if life.end.kind == RUNNING]
+    # One that raised, or had a status, may still run: a thread of it, or a destructor.
+    running = [life.role for life in facts.lives if life.last and life.process in run.running]
     if late:
         besides = f" while {', '.join(running)} still ran" if running else ""
         text = f"{_lateness(run, late)}{besides}{_waiting(run)}, wanted an end of every role"
@@ -168,7 +169,7 @@ def _waiting(run: Run) -> str:
 
 def lateness(facts: Facts, failure: Failure) -> tuple[float, str, float, str]:
     """Return how many seconds a failure came after what, and how many are allowed, with their reason."""
-    before = [time for time in facts.effect_times if time <= failure.time]
+    before = [time for time in facts.effect_times if time <= failure.time + facts.clocks]
     if not before:
         return 0.0, "the start", math.inf, "no fault had fired"
     since, what = before[-1], "the last fault before that"
@@ -178,7 +179,7 @@ def lateness(facts: Facts, failure: Failure) -> tuple[float, str, float, str]:
         after = [time for time in ended if since < time <= failure.time]
         since, what = max(after, default=since), "the last role's end" if after else what
     most, computed = allowed(facts.run, before[-1])
-    return failure.time - since, what, most, computed
+    return max(0.0, failure.time - since), what, most, computed
 
 
 def _too_late(facts: Facts, failure: Failure) -> str:
@@ -282,8 +283,8 @@ def _is_crash(facts: Facts, failure: Failure) -> bool:
 def is_store_race(facts: Facts, failure: Failure) -> bool:
     if not any("DistNetworkError" in link.types for link in failure.links):
         return False
-    left = [each for each in _left_together(facts) if each.time <= failure.time]
-    own = [event.time for event in left if event.role == failure.role]
+    left = [each for each in _left_together(facts) if each.time <= failure.time + facts.clocks]
+    own = [event.time + facts.clocks for event in left if event.role == failure.role]
     return bool(own) and any(event.role != failure.role and event.time < own[-1] for event in left)
 
 
@@ -293,7 +294,7 @@ def _mistake(facts: Facts, failure: Failure) -> str:
         return ""  # it may have stumbled over what that role did not do
     if failure.role != COMMAND and failure.end.kind == "Exited":
         return ""  # it caught the error, and ended by its own decision
-    known = _OF_NO_DATA if _was_corrupted(facts, failure.time) else MISTAKES
+    known = _OF_NO_DATA if _was_corrupted(facts, failure.time + facts.clocks) else MISTAKES
     for link in (each for each in failure.itself if not _is_of_plan(facts, failure, each)):
         for name in link.types:
             if name in known:

@@ -5,7 +5,7 @@ torn. Each line names the ``process`` that wrote it, because several may play on
 
 - ``start``: a process opens the ledger: the schema, the clocks, its id, and where its world meets (``world``).
 - ``up``: RPC has started; ``step``: the role has logged this step, up to 10,000; ``shutdown``: its shutdown begins;
-  ``left``: what is left behind at that shutdown.
+  ``left``: what is left behind at that shutdown. ``writing``, ``written``, ``valid``: a checkpoint's moments.
 - ``tracing``: RRefs and autograd contexts are traced. ``held``, ``made``, ``context``, then ``traced``: what it
   holds when all roles have ended their work (`faults.ledger.snapshot`); ``untraced``: why that could not be found out.
 - ``planned``: a fault of the plan that this role may fire. ``fired``: it did. ``effective``: its effect was seen.

@@ -96,6 +96,11 @@ _WANTED = {
 }
 
 
+def type_of(name: str) -> type[int] | type[float] | type[str]:
+    """Return the type of a field's values in a text."""
+    return type(_NUMBERS[name][0]) if name in _NUMBERS else str
+
+
 def wanted(name: str, words: tuple[str, ...] = ()) -> str:
     """Describe the values that a field takes. ``words``: those of a field that takes words, with the kind's own."""
     if words:

@@ -21,7 +21,7 @@ class PlanError(OneLine, ValueError):
 INTERNAL = (
     "torch.distributed.rpc.",
     "reference.world.bounded_shutdown:",
-    "faults.leaks:",
+    "faults.tracing.tracer:",
 )
 
 

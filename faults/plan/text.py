@@ -9,10 +9,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from faults.plan.fields import type_of
 from faults.plan.places import PlanError, shown
-
-_FLOATS = ("seconds", "percent", "chance_percent", "latency_ms", "jitter_ms", "reorder_percent")
-_INTEGERS = ("nth", "times", "kbit_per_second", "seed")
 
 # The pieces of a text. Each piece ends where the next begins, so that none is read twice.
 _PIECE = re.compile(
@@ -77,12 +75,11 @@ def _read(what: str, name: str, value: str) -> Any:
         return {"true": True, "false": False}.get(value, value)
     if name == "nth" and "-" in value[1:]:  # the first and the last of several
         return value
-    number, kind = (float, "a number") if name in _FLOATS else (int, "an integer")
-    if name not in (*_FLOATS, *_INTEGERS):
-        return value
+    number = int if name == "seed" else type_of(name)
     try:
         return number(value)
     except ValueError as error:
+        kind = "an integer" if number is int else "a number"
         raise PlanError(f"{what}: {name!r} must be {kind}, got {shown(value)}") from error
 
 

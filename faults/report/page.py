@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from faults.judge.causes import met, told_ends
+from faults.judge.causes import had_logged, met, told_ends
 from faults.judge.drawing import EVENTS, MOST, TEXT, drawing, end_of_command, happened, shortened
 from faults.judge.facts import Facts, Life, links_in
 from faults.judge.rules import Check, Judgement
@@ -129,16 +128,21 @@ def _shown(facts: Facts) -> list[Life]:
 
 def _ends(facts: Facts, lives: Sequence[Life], folder: Path) -> Iterator[dict[str, Any]]:
     """Yield how each life ended, with its chain of errors and the end of what it has written."""
-    met_by = {(each.role, each.life): line(met(facts, each)) for each in facts.failures}
+    failures = {(each.role, each.life): each for each in facts.failures}
+
+    def chain(role: str, number: int, otherwise: Sequence[Link] = ()) -> dict[str, Any]:
+        failure = failures.get((role, number))
+        links = (failure.links if failure else ()) or otherwise
+        return {"met": line(met(facts, failure)) if failure else "", "chain": list(_chain(links))}
+
     for life in lives:
         failed = not life.end.returned
         yield {
             "role": line(facts.name_of(life)),
-            "text": line(life.end.text),
+            "text": line(life.end.text + (had_logged(life, failures.get((life.role, life.number))) if failed else "")),
             "bad": failed,
-            "met": met_by.get((life.role, life.number), ""),
-            "chain": list(_chain(_links(life))) if failed else [],
-            "files": list(_files(folder, life.role)) if failed and life.last else [],
+            "files": list(_files(folder, life.role)) if failed and life is facts.last[life.role] else [],
+            **chain(life.role, life.number, _links(life) if failed else ()),
         }
     if facts.command is not None:
         found = [(f"{name}, each line once", "\n".join(lines)) for name, lines in printed(folder)]
@@ -149,9 +153,8 @@ def _ends(facts: Facts, lives: Sequence[Life], folder: Path) -> Iterator[dict[st
             "role": "the command",
             "text": line(end_of_command(facts.command)),
             "bad": bad,
-            "met": met_by.get((COMMAND, 1), ""),
-            "chain": [],
             "files": found,
+            **chain(COMMAND, 1),
         }
 
 
@@ -160,23 +163,14 @@ def _links(life: Life) -> list[Link]:
     return links_in(event) if event is not None else []
 
 
-@dataclass(frozen=True)
-class _Shown:
-    """A link of a chain as the page shows it."""
-
-    way: str
-    text: str
-    depth: int
-
-
 _WAYS = {"cause": "raised from", "context": "while handling", "member": "of the group", "callee": "the callee raised"}
 
 
-def _chain(links: list[Link]) -> Iterator[_Shown]:
+def _chain(links: Sequence[Link]) -> Iterator[dict[str, Any]]:
     depths: list[int] = []
     for link in links:
         depths.append(depths[link.of] + 1 if link.way else 0)
-        yield _Shown(_WAYS.get(link.way, ""), line(str(link)), depths[-1])
+        yield {"way": _WAYS.get(link.way, ""), "text": line(str(link)), "depth": depths[-1]}
 
 
 def _files(folder: Path, role: str) -> Iterator[tuple[str, str]]:
@@ -200,22 +194,26 @@ def _repeat(facts: Facts) -> Iterator[tuple[str, str]]:
     how = f"--plan {shlex.quote(plan)}" if facts.run.has_faults else "--healthy"
     if facts.run.has_faults:
         yield "The plan", printable(plan)
-    name, *fields = facts.run.name.split(" ")
+    name = facts.run.name.partition(" ")[0]
     title = "The command, without the options that say what is right, how long it may take and how often it starts"
     how += " --leaks trace" * bool(facts.run.timeline.of("tracing"))
     if facts.command is not None and facts.command.process:  # not of a folder that something else has started
         yield title, printable(f"python -m faults run {how} --script -- {facts.run.name}")
     elif name in TUTORIALS:
-        yield title, printable(f"python -m faults run {name} {_options(fields)}{how}")
+        yield title, printable(f"python -m faults run {name} {_options(facts.run.name)}{how}")
     if facts.run.has_faults:
         yield "The mark of a test", printable(f"@pytest.mark.plan({plan!r})")
 
 
-def _options(fields: list[str]) -> str:
-    """The options of a tutorial's case, which its name tells as ``field=value``."""
+def _options(name: str) -> str:
+    """The options of a tutorial's case, whose name tells them as ``field=value``, quoted as for a shell."""
     words = []
+    try:
+        fields = shlex.split(name)[1:]
+    except ValueError:  # no name that this version has made
+        fields = name.split(" ")[1:]
     for field, _, value in (each.partition("=") for each in fields):
         option = field.replace("_", "-")
         flag = {"True": f"--{option}", "False": f"--no-{option}"}.get(value)
-        words.append(flag or f"--{option} {value}")
+        words.append(flag or f"--{option} {shlex.quote(value)}")
     return "".join(f"{each} " for each in words)

@@ -1,7 +1,7 @@
 """Write a run as a trace for Perfetto (https://ui.perfetto.dev): a process for each role, with tracks for its calls,
 what it executes, its steps, and what happened to it. Needs the package ``perfetto``.
 
-Where a callee's execution is recorded, as of calls that a fault has hit, a flow leads from the caller to it and back.
+Where a callee's execution is recorded, as of calls that a fault has hit, a flow leads from the caller to it.
 """
 
 from __future__ import annotations

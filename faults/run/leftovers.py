@@ -168,9 +168,13 @@ def _group(pid: int) -> int | None:
 
 
 def _left(before: set[int], grace: float = GRACE) -> list[str]:
-    due = time.monotonic() + grace
-    orphans = sorted(pid for pid in _children() - before if not is_tracker(pid))
-    return [f"{command(pid)} still runs (process {pid})" for pid in orphans if not ends_by(pid, due)]
+    due, seen, found = time.monotonic() + grace, before, list[str]()
+    while orphans := sorted(pid for pid in _children() - seen if not is_tracker(pid)):
+        seen = seen.union(orphans)  # when one ends, this process adopts its children
+        found += [f"{command(pid)} still runs (process {pid})" for pid in orphans if not ends_by(pid, due)]
+        if time.monotonic() > due + grace:  # processes that start others all the time
+            break
+    return found
 
 
 def _children() -> set[int]:

@@ -159,7 +159,7 @@ def _launch_and_record(
 ) -> None:
     """Launch the roles, wait until they end, and write the record."""
     bound = bound_of_timeout(subject.timeout)
-    due = 60.0 + 2 * bound + lasting(plan) if deadline is None else deadline
+    due = min(60.0 + 2 * bound + lasting(plan), LONGEST) if deadline is None else deadline
     begun = time.monotonic()
     with at_work(plan, place, list(subject.roles), record=recorded) as arguments, adopting() as left:
         arguments["options"] = {**arguments.get("options", {}), "rpc_timeout": subject.timeout}
@@ -193,5 +193,5 @@ def _launch_and_record(
 
 def _end(outcome: Outcome, ended: float) -> End:
     """Return the end that an outcome tells. A role that has a ledger has all classes of its error there."""
-    types = (outcome.type.rpartition(".")[2],) if isinstance(outcome, Raised) else ()
+    types = (outcome.types or (outcome.type.rpartition(".")[2],)) if isinstance(outcome, Raised) else ()
     return End(GONE if is_ended_with_another(outcome) else type(outcome).__name__, str(outcome), ended, types)

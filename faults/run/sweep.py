@@ -103,7 +103,7 @@ def every_way(
     """
     for site, calls in sites.items():
         if site.startswith(INTERNAL):
-            yield Unhurt(site, "all", "torch calls it by itself; a plan can name it")
+            yield Unhurt(site, "all", "not a call of the program; a plan can name it")
             continue
         try:
             for kind in CALLS:

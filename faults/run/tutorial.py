@@ -21,14 +21,14 @@ from reference.verify.verify import judge, prove, titled
 _TRACES = {"equal": "equal", "within bound": "equal", "unknown": "unknown", "refused": "unknown"}
 
 
-def of_tutorial(case: Case) -> Subject:
-    """Make a subject of a tutorial, whose trace is compared with its twin's.
+def of_tutorial(case: Case, *others: Case) -> Subject:
+    """Make a subject of a tutorial, whose trace is compared with its twin's. Its name tells the case from ``others``.
 
     Raises:
         CaseError: the case is exact, but one of its sums rounds.
     """
     prove(case)
-    name = titled(case)
+    name = titled(case, *others)
     roles = load(case.tutorial()).roles(case)
     saving = partial(_checkpoints, case)
     return Subject(name, roles, case.timeout, partial(_judged, case), isolated=True, checkpoints=saving)

@@ -57,7 +57,9 @@ def _marked(name: str) -> tuple[set[int], set[int]]:
                 continue
             parents[pid] = int(words[1])
             own = int(words[_FLAGS]) & _OF_KERNEL == 0
-            if own and words[_ENVIRONMENT] == b"0" and int(words[_STARTED]) > young:
+            # Of another user's process the kernel tells only root the environment.
+            seen = os.geteuid() in (0, os.stat(f"/proc/{pid}").st_uid)  # noqa: PTH116 (as in guardian.py)
+            if own and seen and words[_ENVIRONMENT] == b"0" and int(words[_STARTED]) > young:
                 starting.add(pid)
             if mark in b"\0" + _read(f"/proc/{pid}/environ"):  # so not a longer name that ends with this one
                 found.add(pid)

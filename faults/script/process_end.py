@@ -14,11 +14,13 @@ import atexit
 import ctypes
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from multiprocessing.process import BaseProcess
+from multiprocessing.process import BaseProcess, parent_process
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,8 @@ def watch(folder: Path) -> None:
     """Record how this process and its forked children end."""
     process: Any = BaseProcess
     process._bootstrap = _watched(folder, process._bootstrap)
+    if parent_process() is not None:  # a child, whose own bootstrap has begun: its function imports RPC
+        Finalize(None, _note_child, (folder,), exitpriority=-1)  # after the wait for its own children
     atexit.register(_note, folder)
     os.register_at_fork(after_in_child=_forget)
     hook.on_activate.append(_write_status)
@@ -74,6 +78,28 @@ def _run(folder: Path, run: Callable[[], object]) -> None:
         raise failed
     finally:
         del failed  # no circle with its own frame
+
+
+def _note_child(folder: Path) -> None:
+    """Runs when the function of a child of multiprocessing has ended, while its error is on its way.
+
+    In a thread, which handles no error: one that is met there, such as of a call, would get this one as its context.
+    """
+    error, status = sys.exc_info()[1], 0
+    if isinstance(error, SystemExit):
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+    elif error is not None:
+        status = 1
+    telling = threading.Thread(target=_tell_child, args=(folder, error, status))
+    telling.start()
+    telling.join()
+
+
+def _tell_child(folder: Path, error: BaseException | None, status: int) -> None:
+    if error is not None:
+        with suppress(Exception):  # as in `hook`
+            hook.tell_uncaught(folder, _passed_on(error) or error)
+    _note(folder, status)
 
 
 def _passed_on(error: BaseException) -> BaseException | None:

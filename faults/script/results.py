@@ -96,12 +96,17 @@ def _differences(name: str, before: Any, after: Any) -> Iterator[str]:
             if key in other:
                 yield from _differences(f"{name}[{key}]", one[key], other[key])
     elif not isinstance(before, torch.Tensor):
-        if repr(before) != repr(after):
+        if _text(before) != _text(after):
             yield f"{where}: {after!r}, wanted {before!r}"
     elif (before.dtype, before.shape) != (after.dtype, after.shape):
         yield f"{where}: {after.dtype} of shape {tuple(after.shape)}, wanted {before.dtype} of {tuple(before.shape)}"
     elif (count := int((_bits(before) != _bits(after)).any(dim=1).sum())) > 0:
         yield f"{where}: {count} of {before.numel()} numbers have other bits"
+
+
+def _text(value: Any) -> str:
+    """``repr``; of a set in one order, because that of texts changes from process to process."""
+    return repr(sorted(map(repr, value)) if isinstance(value, set) else value)
 
 
 def _items(value: Any) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def expected(item: pytest.Item, error: Exception) -> bool:
     types = _expected_types(item)
     found = {name for link in links_of(error) for name in link.types} if types else set()
     if isinstance(error, RoleFailed) and isinstance(error.outcome, Raised):
-        found.add(error.outcome.type.rpartition(".")[2])
+        found |= {error.outcome.type.rpartition(".")[2], *error.outcome.types}
     return not types.isdisjoint(found)
 
 

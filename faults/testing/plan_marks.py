@@ -98,11 +98,13 @@ def _agreed(marks: Sequence[pytest.Mark]) -> dict[str, Any]:
             raise PlanError(f"the mark plan takes {', '.join(OPTIONS)}, got {', '.join(sorted(unknown))}")
     found = dict(OPTIONS)
     for name, default in OPTIONS.items():
-        values = list(dict.fromkeys(mark.kwargs.get(name, default) for mark in marks))
+        values: list[Any] = []
+        for value in (mark.kwargs.get(name, default) for mark in marks):
+            if not isinstance(value, type(default)):
+                form = "True or False" if isinstance(default, bool) else "a text"
+                raise PlanError(f"the mark plan: {name} must be {form}, got {value!r}")
+            values += [value] if value not in values else []
         if len(values) > 1:
             raise PlanError(f"the plans of one test are joined: wanted one {name}, got {values[0]} and {values[1]}")
-        if values and not isinstance(values[0], type(default)):
-            form = "True or False" if isinstance(default, bool) else "a text"
-            raise PlanError(f"the mark plan: {name} must be {form}, got {values[0]!r}")
         found[name] = values[0] if values else default
     return found

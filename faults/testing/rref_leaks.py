@@ -14,10 +14,9 @@ import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
 from torch.distributed.rpc import api
 
-from faults.judge import holdings
-from faults.ledger.snapshot import Snapshot, from_events, to_events
+from faults.ledger.snapshot import from_events, to_events
 from faults.tracing import RELEASE
-from faults.tracing.tracer import Tracer
+from faults.tracing.tracer import Tracer, snapshot_here
 from reference.outcome import Returned
 from reference.world.world import World, alive
 
@@ -55,8 +54,10 @@ def recorded(folder: str, role: str) -> dict[str, int]:
 
 
 def _finalize(original: Callable[[], None], place: Path) -> None:
-    place.write_text(json.dumps(kept(collect=True)))
-    original()
+    try:
+        place.write_text(json.dumps(kept(collect=True)))
+    finally:
+        original()
 
 
 def start_names(folder: str | None, role: str) -> None:
@@ -67,13 +68,10 @@ def start_names(folder: str | None, role: str) -> None:
         setattr(api, RELEASE, partial(_write, getattr(api, RELEASE), Path(folder) / f"{role}.held"))
 
 
-def snapshot(since: int) -> Snapshot | None:
-    """Return what this role got since this event and holds; None if it does not trace."""
-    return None if Tracer.current is None else Tracer.current.snapshot(since)
-
-
 def names_at_end(folder: str, roles: Collection[str]) -> list[tuple[str, str]]:
     """Return kind and text of what leaked in a world whose roles have all returned."""
+    from faults.judge import holdings  # no role imports the judge
+
     files = {role: Path(folder) / f"{role}.held" for role in roles}
     snapshots = {
         role: from_events(role, json.loads(place.read_text())) for role, place in files.items() if place.exists()
@@ -87,9 +85,11 @@ def _of_kind(text: str) -> tuple[str, str]:
 
 
 def _write(original: Callable[..., None], place: Path, *arguments: Any) -> None:
-    assert Tracer.current is not None
-    Tracer.current.snapshot_at_end(lambda snapshot: place.write_text(json.dumps(list(to_events(snapshot)))))
-    original(*arguments)
+    try:
+        assert Tracer.current is not None
+        Tracer.current.snapshot_at_end(lambda snapshot: place.write_text(json.dumps(list(to_events(snapshot)))))
+    finally:
+        original(*arguments)
 
 
 # How long a role may take to answer (seconds).
@@ -143,8 +143,10 @@ class Kept:
 
     def _named(self, kinds: Collection[str]) -> list[tuple[str, str]]:
         """Return kind and text of everything of these kinds that the roles hold since `begin`."""
+        from faults.judge import holdings  # no role imports the judge
+
         since = {role: self._before.get(role, _NOTHING)[1] for role in self.world.pids}
-        found = self._run({role: partial(snapshot, number) for role, number in since.items()}) or {}
+        found = self._run({role: partial(snapshot_here, number) for role, number in since.items()}) or {}
         known = {role: each for role, each in found.items() if each is not None}
         return [each for each in map(_of_kind, holdings.everything(known)) if each[0] in kinds]
 
@@ -162,14 +164,15 @@ def others(besides: Collection[World]) -> list[Kept]:
     return [each for each in map(Kept, set(alive) - set(besides)) if each.begin()]
 
 
-def at_end(world: World, trace: bool = False) -> list[tuple[str, str]]:
-    """Return kind and text of what the roles of one test's own world keep. ``trace``: they trace it.
+def at_end(world: World, trace: bool = False, besides: Collection[str] = ()) -> list[tuple[str, str]]:
+    """Return kind and text of what the roles of one test's own world keep. ``trace``: they trace it. ``besides``: as of
+    `Kept.left`.
 
     Idle roles are asked now; the others recorded it at their shutdown (`record_counts`). If one did
     not return, the result is empty.
     """
     if not world.outcomes:
-        return Kept(world, trace).left() or []
+        return Kept(world, trace).left(besides) or []
     if not all(isinstance(outcome, Returned) for outcome in world.outcomes.values()):
         return []
     found = {role: recorded(str(world.folder), role) for role in world.pids}

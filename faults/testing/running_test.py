@@ -6,7 +6,7 @@ import itertools
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -66,7 +66,8 @@ class RunningTest:
         assert self.folder is not None
         number = len(self.worlds)
         arguments.setdefault("isolated", self.isolated)
-        arguments.setdefault("folder", self.folder / f"world{number + 1}" if number else self.folder)
+        if arguments.get("folder") is None:
+            arguments["folder"] = self.folder / f"world{number + 1}" if number else self.folder
         # This `before` comes first, so that the plan's ledger counts what is left before this one collects garbage.
         arguments = merge_launch_arguments(
             arguments, {"before": partial(rref_leaks.record_counts, str(arguments["folder"]))}
@@ -79,15 +80,15 @@ class RunningTest:
         self.worlds.append(launch(roles, **arguments))
         return self.worlds[-1]
 
-    def close(self) -> None:
-        """End the fresh worlds, and note what their roles keep."""
+    def close(self, besides: Collection[str]) -> None:
+        """End the fresh worlds, and note what their roles keep. The kinds ``besides`` are not waited for."""
         from faults.testing.rref_leaks import at_end
 
         with ExitStack() as stack:
             for world in self.worlds:
                 stack.callback(world.close)
             for world in self.worlds:
-                self.kept += at_end(world, self.trace)
+                self.kept += at_end(world, self.trace, besides)
 
     def sections(self, *, over: bool = False) -> Iterator[tuple[str, str]]:
         """Yield title and text of each section in a failing test's report.

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 import torch.distributed.autograd as dist_autograd
-from torch._C._distributed_rpc import PyRRef, WorkerInfo
+from torch._C._distributed_rpc import PyRRef
 from torch.distributed.rpc import api, internal
 
 from faults.tracing.rrefs import RRefs
@@ -86,7 +86,7 @@ def hook(rrefs: RRefs, contexts: Contexts) -> ExitStack:
     undo = ExitStack()
     replace = partial(_replace, undo)
     for name in _REMOTE:
-        replace(api, name, partial(_make, getattr(api, name), rrefs))
+        replace(api, name, partial(_make, getattr(api, name), rrefs, name == _REMOTE[0]))
     replace(api, _ASK, partial(_ask, getattr(api, _ASK), rrefs))
     pickler = internal._InternalRPCPickler
     replace(pickler, "serialize", _pickling(pickler.serialize, rrefs))
@@ -108,11 +108,11 @@ def _put_back(owner: Any, name: str, original: Any, new: Any) -> None:
         setattr(owner, name, original)
 
 
-def _make(original: Callable[..., Any], rrefs: RRefs, *args: Any, **named: Any) -> Any:
-    """Replace the functions behind `rpc.remote`."""
+def _make(original: Callable[..., Any], rrefs: RRefs, pickles: bool, *args: Any, **named: Any) -> Any:
+    """Replace the functions behind `rpc.remote`. ``pickles``: Python has pickled the arguments."""
     lines = here()
     rref = original(*args, **named)
-    if isinstance(args[0], WorkerInfo):  # a Python function; the others' arguments are not pickled by Python
+    if pickles:
         rrefs.sent_to(args[0].name, lines)
     rrefs.get(rref, "made", lines)
     return rref

@@ -130,3 +130,8 @@ def _first(lines: tuple[Line, ...]) -> str:
 
 def _texts(lines: tuple[Line, ...]) -> tuple[str, ...]:
     return tuple(map(text_of, lines))
+
+
+def snapshot_here(since: int = 0) -> Snapshot | None:
+    """`Tracer.snapshot` of this process; None if it does not trace."""
+    return None if Tracer.current is None else Tracer.current.snapshot(since)

@@ -21,7 +21,7 @@ from reference.conform.expected_verdicts import (
     updated,
 )
 from reference.conform.judge import Judged, NoResults, judge_suite
-from reference.conform.process import NotStarted
+from reference.conform.process import NotEnded, NotStarted
 from reference.conform.report import FORMATS, Report, as_html
 from reference.conform.run_suite import Settings, run_suite
 from reference.conform.suite import CATALOGUE, NoMatch, Suite, SuiteBroken, chosen, matching, open_suite
@@ -59,7 +59,7 @@ def conform(arguments: Sequence[str]) -> int:
     except SuiteBroken as error:
         print(one_line(f"error: {error}"), file=sys.stderr)
         return BROKEN
-    except (NoMatch, NotStarted, NoResults, BadExpectations) as error:
+    except (NoMatch, NotStarted, NotEnded, NoResults, BadExpectations) as error:
         raise BadInput(str(error)) from error
 
 
@@ -78,7 +78,11 @@ def _export(arguments: Sequence[str]) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    parser = Parser(prog="python -m reference conform run", description="Run an implementation on a suite.")
+    parser = Parser(
+        prog="python -m reference conform run",
+        usage="%(prog)s DIR --out OUT [options] -- CMD ...",
+        description="Run an implementation on a suite.",
+    )
     parser.add_argument("folder", metavar="DIR", help="the suite")
     parser.add_argument("--out", required=True, metavar="OUT", help="a new folder for the results")
     _add_cases(parser)
@@ -88,11 +92,10 @@ def _run(arguments: Sequence[str]) -> int:
         "-j", "--jobs", type=whole_number, default=1, metavar="N", help="cases that run at once (default: 1)"
     )
     _add_options_of_judging(parser)
-    parser.add_argument("command", nargs="+", metavar="CMD", help="the command, after --")
     before, command = _split(arguments)
     if not command and not {"-h", "--help"} & set(before):
         raise BadInput("wanted -- and a command, such as: -- python my_program.py")
-    options = parser.parse_args([*before, "--", *command])
+    options = parser.parse_args(before)
     expected = _expectations(options)
     suite = _open(options.folder)
     cases = [suite.cases[name] for name in matching(suite.cases, options.cases)]

@@ -121,7 +121,7 @@ def judge_case(suite: Suite, out: Path, case: SuiteCase, runs: Sequence[Ran]) ->
     worst = next((each for each in judged if each[0] not in RIGHT), max(judged, key=lambda each: each[0]))
     seconds = sum(ran.seconds for ran in runs)
     undecided = all(verdict == "unknown" for verdict, *_ in judged)  # such as natural cases without torch
-    if worst[0] not in RIGHT and not undecided and not _alike(judged, answers):
+    if worst[0] not in RIGHT and not undecided and not _alike(case, judged, answers):
         listed = ", ".join(f"run {number} {verdict}" for number, (verdict, *_) in enumerate(judged, start=1))
         return Judged(case.id, "unstable", f"its {len(runs)} runs differ: {listed}", (), seconds)
     return Judged(case.id, *worst, seconds)
@@ -133,9 +133,12 @@ def _last_line(file: Path) -> str:
     return one_line(next((line for line in reversed(lines) if line.strip()), ""), 400)
 
 
-def _alike(judged: Sequence[Found], answers: Sequence[Answer]) -> bool:
-    """Whether all runs have the same verdict and the same bits."""
-    bits = [{name: array.tobytes() for name, array in answer.tensors.arrays.items()} for answer in answers]
+def _alike(case: SuiteCase, judged: Sequence[Found], answers: Sequence[Answer]) -> bool:
+    """Whether all runs have the same verdict, and the same bits in all but optional tensors."""
+    bits = [
+        {name: array.tobytes() for name, array in answer.tensors.arrays.items() if name not in case.optional}
+        for answer in answers
+    ]
     return len({verdict for verdict, *_ in judged}) == 1 and all(each == bits[0] for each in bits)
 
 

@@ -8,7 +8,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO
 
@@ -23,6 +22,10 @@ LOOK = 0.1
 
 class NotStarted(OneLine, ValueError):
     """The command cannot be started."""
+
+
+class NotEnded(OneLine, ValueError):
+    """The command takes too long, and cannot be ended."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +46,20 @@ def run_command(command: Sequence[str], seconds: float, stop: threading.Event | 
 
     Raises:
         NotStarted: the command cannot be started.
+        NotEnded: it runs as another user (``sudo``), and did not end by itself.
     """
     begun = time.monotonic()
     process = _start(command)
     readers = [_Reader(pipe) for pipe in (process.stdout, process.stderr) if pipe is not None]
+    status = None
     try:
         status = _wait(process, begun + seconds, stop or threading.Event())
     finally:
-        with suppress(ProcessLookupError):
+        try:
             os.killpg(process.pid, signal.SIGKILL)
+        except PermissionError as error:
+            if status is None:
+                raise NotEnded(f"cannot end {shown(command[0])}, which runs as another user: {process.pid}") from error
         process.wait()
         for reader in readers:
             reader.end()

@@ -126,6 +126,8 @@ def parts(failed: Failed) -> Iterator[Cause]:
     columns = [torch.cat([found[n].double().flatten() for found in known.values()]) for n in range(len(owners))]
     mine = torch.cat([failed.yours[name].double().flatten() for name in known])
     weights = count * torch.linalg.lstsq(torch.stack(columns, 1), mine[:, None]).solution.flatten()
+    if not weights.isfinite().all():
+        return
     times = [round(float(weight)) for weight in weights]
     if len(set(times)) == 1 or bool(((weights - torch.tensor(times)).abs() > 0.01).any()):
         return

@@ -13,6 +13,7 @@ from reference.explain.causes import causes
 from reference.explain.difference import close, difference_of, same_bits
 from reference.explain.other_twins import other_twins
 from reference.explain.stages import Cause, Failed, Place, Stages, stages_of, until_other_actions
+from reference.rounding.bound import Undecided
 from reference.system.text import one_line
 from reference.trace.names import DETAILS, counted_from_one, in_causal_order, place_of, structure
 from reference.trace.trace import Named, Trace, ulps
@@ -38,8 +39,8 @@ WORDS = {
 class Explanation:
     """``place``: the step and kind of the stage that fails first, if it was found.
 
-    ``cause``: a general cause's id, ``structure``, ``nan``, ``rounding``, ``drift``, ``failed``, ``unexplained``, or
-    ``differs`` without a case whose twin can follow; empty if nothing differs.
+    ``cause``: a general cause's id, ``structure``, ``nan``, ``rounding``, ``drift``, ``undecided``, ``failed``,
+    ``unexplained``, or ``differs`` without a case whose twin can follow; empty if nothing differs.
     """
 
     cause: str
@@ -94,7 +95,10 @@ def explain(yours: Named, reference: Trace | Named, given: Collection[str] = ())
 
 def _explained(lines: Sequence[str], run: Trace, wanted: Named) -> Explanation:
     train = load(run.case.tutorial()).train_locally
-    stages = stages_of(run, train)
+    try:
+        stages = stages_of(run, train)
+    except Undecided as error:
+        return Explanation("undecided", [*lines, f"Single stages cannot be judged: {error}"])
     if not stages.wrong:
         text = "Each stage follows from your own earlier numbers, up to rounding. Only all of them together do not."
         return Explanation("drift", [*lines, text])

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from reference.explain.difference import close, same_bits
-from reference.rounding.bound import error_ratio, twin_errors
+from reference.rounding.bound import Undecided, error_ratio, twin_errors
 from reference.rounding.reordering import twins_for
 from reference.trace.names import in_causal_order, own_name, parameter_before, place_of
 from reference.trace.recorder import following
@@ -73,7 +73,11 @@ class Stages:
 
 
 def stages_of(run: Trace, train: Train) -> Stages:
-    """Compute each stage of a run again, from the run's own numbers."""
+    """Compute each stage of a run again, from the run's own numbers.
+
+    Raises:
+        Undecided: rounding decides what twins do that follow the run, so no stage can be judged.
+    """
     found = follow(run, train)
     names = [name for name in found.tensors if name in run.tensors]
     differing = [name for name in names if not same_bits(run.tensors[name], found.tensors[name])]
@@ -82,8 +86,8 @@ def stages_of(run: Trace, train: Train) -> Stages:
     with following(run.tensors):
         others, exact = twins_for(found, run, train, ORDERS)
         errors = twin_errors(others, exact)
-    if errors.unusable or not errors.counted:  # rounding decides what the twins do: nothing can be said
-        return Stages(run, found, ())
+    if errors.unusable or not errors.counted:
+        raise Undecided(errors.unusable or "all twins take other decisions than the float64 twin")
     # The numbers of an exact case are exact up to the first difference.
     first = place_of(differing[0]) if run.case.is_exact else None
     beyond = {name for name in differing if error_ratio(name, run.tensors[name], errors) > ORDERS}

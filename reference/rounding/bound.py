@@ -223,7 +223,8 @@ def bound_of(run: Trace, errors: TwinErrors) -> NaturalBound:
             raise Undecided(errors.unusable)
     elif errors.left_out:
         raise Undecided(
-            f"{other}: integers differ from the float64 twin's, as in {errors.left_out} correct twins: undecided"
+            f"{other}: integers differ from the float64 twin's; {errors.left_out} correct twins take other decisions "
+            "than it, too: undecided"
         )
     else:
         raise TraceError(f"{other}: integers differ from the float64 twin's")

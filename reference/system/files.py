@@ -111,10 +111,18 @@ def filled(folder: Path) -> Iterator[None]:
     except Exception:  # after an interrupt a user may look at what there is
         with suppress(OSError):  # which would hide the error, for instance of files of another user
             for each in folder.iterdir():
-                shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
+                delete(each)
             for each in made:
                 each.rmdir()
         raise
+
+
+def delete(path: Path) -> None:
+    """Remove a file, or a folder with all that it holds. Raises OSError: something of it cannot be removed."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
 def place_of(path: str | os.PathLike[str]) -> Path:

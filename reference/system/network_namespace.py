@@ -27,9 +27,10 @@ _SIOCSIFFLAGS, _IFF_UP, _IFREQ = 0x8914, 1, "16sh22x"
 
 
 def enter(paths: Sequence[str]) -> None:
-    """Put this process into the namespaces at ``paths``, in this order, a user namespace first.
+    """Put the calling thread, and all that it starts from now on, into the namespaces at ``paths``, in this order, a
+    user namespace first.
 
-    The process must have only one thread, because no other thread can follow it into a user namespace.
+    For a user namespace the process must have only one thread, because no other thread can follow it there.
 
     Raises:
         OSError: a namespace does not exist, or entering it is not permitted.

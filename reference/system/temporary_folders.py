@@ -15,6 +15,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from reference.system.files import delete
 from reference.system.interrupts import held
 
 PRIVATE = 0o700
@@ -101,17 +102,10 @@ def _remove_if_dead(place: Path) -> None:
                 return
             # The mark goes last: if this process is killed, the next one can continue.
             for each in sorted(place.iterdir(), key=lambda each: each.name == MARK):
-                _delete(each)
+                delete(each)
             place.rmdir()
         finally:
             os.close(handle)
-
-
-def _delete(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink()
 
 
 def _forget(place: Path) -> None:

@@ -151,7 +151,7 @@ class Checkpoints:
         """Read which life made a step valid. Raises Unusable: it is of another run or schema."""
         path = self.folder / f"{step:08d}.json"
         found = read_object(path, {"schema": integer, "life": text, "roles": many(text), "run": mapping})
-        wanted = {"schema": SCHEMA, "roles": list(self.roles), **self.run}
+        wanted = {"schema": SCHEMA, "roles": list(self.roles), **json.loads(json.dumps(dict(self.run)))}
         own = {"schema": found["schema"], "roles": found["roles"], **found["run"]}
         for name in wanted | own:
             if own.get(name) != wanted.get(name):
@@ -253,7 +253,11 @@ class _Own:
         _write(shared.part(step, shared.life, self.role), state, self.length, partial(tell_checkpoint, "writing", step))
         tell_checkpoint("written", step)
         self.saved.append(step)
-        self.saved = [each for each in self.saved if not shared.make_valid(each)]
+        self.saved = [each for each in self.saved if not shared.make_valid(each) and self.has(each)]
+
+    def has(self, step: int) -> bool:
+        """Whether this life's part of a step is there: a later step that became valid may have removed it."""
+        return self.shared.part(step, self.shared.life, self.role).exists()
 
 
 # This process's role.
@@ -386,6 +390,9 @@ def _copy(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
 
 
+_SCALARS = (type(None), bool, int, float, str)
+
+
 def _plain(value: Any, path: str, tensors: dict[str, torch.Tensor]) -> Any:
     """Turn a state into JSON values, with its tensors in ``tensors`` by their path."""
     if isinstance(value, torch.Tensor):
@@ -394,12 +401,15 @@ def _plain(value: Any, path: str, tensors: dict[str, torch.Tensor]) -> Any:
         tensors[path] = value.detach().cpu().contiguous()
         return {"tensor": path}
     if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, _SCALARS):
+                raise TypeError(f"{path} has a key that is a {type(key).__name__}, wanted a number or a text")
         versions = getattr(value, "_metadata", None)  # of the classes of a module's parts; loading it asks for them
         content = [[key, _plain(each, f"{path}/{key}".lstrip("/"), tensors)] for key, each in value.items()]
         return {"map": content, **({} if versions is None else {"versions": versions})}
     if isinstance(value, list | tuple):
         return [_plain(each, f"{path}/{index}", tensors) for index, each in enumerate(value)]
-    if value is None or type(value) in (bool, int, float, str):
+    if type(value) in _SCALARS:
         return value
     raise TypeError(f"{path} is a {type(value).__name__}, wanted tensors, numbers, texts, lists and mappings")
 

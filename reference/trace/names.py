@@ -112,14 +112,14 @@ def counted_from_one(yours: Collection[str], reference: Collection[str]) -> str:
     """The line for a trace whose every step has the number of the next one; empty if it is no such trace."""
     mine, wanted = ({name for name in each if place_of(name)[1] not in DETAILS} for each in (yours, reference))
     steps = sorted({place_of(name)[0] for name in wanted} - {-1})
-    if not steps or {_renumbered(name, -1) for name in mine} != wanted:
+    if not steps or {_one_earlier(name) for name in mine} != wanted:
         return ""
     return f"yours lacks step {steps[0]:04d} and has a step {steps[-1] + 1:04d}: counted from 1?"
 
 
-def _renumbered(name: str, by: int) -> str:
+def _one_earlier(name: str) -> str:
     first, slash, rest = name.partition("/")
-    return f"{int(first) + by:04d}{slash}{rest}" if first.isdecimal() else name
+    return f"{int(first) - 1:04d}{slash}{rest}" if first.isdecimal() else name
 
 
 def _by_kind(verb: str, names: set[str], wanted: Collection[str]) -> list[str]:

@@ -33,6 +33,7 @@ from torch.distributed.rpc import api
 
 from reference.outcome import PeerLost, WorldError
 from reference.system import moments
+from reference.system.processes import wait_until
 from reference.world.start import check_deadline
 
 # What all processes reach together: all have called `shutdown`; no program has an open call; all know that.
@@ -85,6 +86,8 @@ class WorkThread(threading.Thread):
         super().__init__(daemon=daemon)
         self.work = work
         self.error: Exception | None = None
+        # `join`, if it is interrupted, and then `is_alive` say that it has ended (until Python 3.13).
+        self.ended = threading.Event()
         self.start()
 
     def run(self) -> None:
@@ -94,13 +97,14 @@ class WorkThread(threading.Thread):
             self.error = error
         finally:
             del self.work  # who keeps the thread keeps nothing of the work alive
+            self.ended.set()
 
     def ends_within(self, seconds: float) -> bool:
         """Wait for the end of the work. Raises its error."""
-        self.join(seconds)
+        ended = wait_until(self.ended.wait, seconds)
         if self.error is not None:
             raise self.error
-        return not self.is_alive()
+        return ended
 
 
 _one_at_a_time = threading.Lock()
@@ -138,7 +142,7 @@ def shutdown(timeout: float = 60.0, *, graceful: bool = True) -> None:
 
 def _shutdown(limit: TimeLimit, graceful: bool) -> None:
     failure: BaseException | None = None
-    if _unfinished and not _unfinished[0].is_alive() and _is_current_rpc_agent_set():
+    if _unfinished and _unfinished[0].ended.is_set() and _is_current_rpc_agent_set():
         _unfinished.clear()  # that end has come, and RPC was started again
     if not _unfinished:
         _check(graceful)
@@ -392,7 +396,7 @@ def count_together(limit: TimeLimit) -> None:
     except BaseException as error:
         with suppress(RuntimeError):
             agent.store.set_timeout(timedelta(seconds=SHORTEST))  # a wait for a file's store ends by that
-        count.join(min(NEWS_SECONDS, limit.left() / 4))
+        count.ended.wait(min(NEWS_SECONDS, limit.left() / 4))
         if isinstance(error, RuntimeError) and not isinstance(error, PeerLost):
             raise TimeoutError(_first_line(error)) from error
         raise
@@ -534,7 +538,7 @@ def _end_here(limit: TimeLimit) -> str:
         if _unfinished[0].ends_within(limit.left()):
             return ""
     finally:
-        if not _unfinished[0].is_alive():
+        if _unfinished[0].ended.is_set():
             _unfinished.clear()
     what = f"RPC has not ended in this process after {limit.seconds:g} s, because {_executing()}"
     return f"{what}; until that has ended, init_rpc cannot start RPC again in this process"

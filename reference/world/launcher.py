@@ -47,9 +47,9 @@ def launch(
 
     Args:
         roles: name to function, called without arguments once RPC is up; ranks follow this order.
-        deadline: seconds, for the whole world, from the moment at which its first process begins. A role that has not
-            ended by then writes its stacks, is killed and is `Overdue`. This holds for idle roles, too, so the deadline
-            limits how long they can be used.
+        deadline: seconds, for the whole world, from the moment at which its first process begins. A role whose
+            function has not ended by then writes its stacks, is killed and is `Overdue`; the others are told of it, and
+            raise `PeerLost`. This holds for idle roles, too, so the deadline limits how long they can be used.
         before: called with the role's name in each process before RPC starts.
         options: keyword arguments of ``rpc.TensorPipeRpcBackendOptions``, over the roles' own and
             `rpc_agent.LOCAL_OPTIONS`.
@@ -76,6 +76,8 @@ def launch(
     check_main()
     names = list(roles) if isinstance(roles, Mapping) else roles
     check(names, deadline, threads, options)
+    if isinstance(restarts, bool) or not isinstance(restarts, int) or restarts < 0:
+        raise WorldError(f"restarts are a number, at least 0, got {restarts!r}")
     if restarts and not isinstance(roles, Mapping):
         raise WorldError("a world whose roles wait for calls cannot be started again, wanted restarts=0")
     if checkpoints is not None and {*checkpoints.roles} != {*names}:
@@ -119,7 +121,7 @@ def launch(
         how = {"keep": folder is not None, "idle": not sent, "isolated": bool(paths)}
         return World(handles, place, begin, restarts, **how, on_progress=on_progress, grace=grace)
     except BaseException:
-        clean(handles, place, folder is not None)
+        clean(handles, place, folder is not None, os.getpid())
         raise
 
 

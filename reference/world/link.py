@@ -145,11 +145,12 @@ def raised(error: BaseException) -> Raised:
         message = str(error)
     except Exception as second:  # the user's own __str__
         message = f"(its text cannot be made: {type(second).__name__})"
-    return Raised(name, message, text)
+    types = tuple(each.__name__ for each in kind.__mro__ if issubclass(each, Exception))
+    return Raised(name, message, text, types)
 
 
 class Phase(enum.StrEnum):
-    """The phases up to `FINISHED` are reported by the role itself; its launcher sets the others."""
+    """The role reports the phases from `JOINING` to `FINISHED`; its launcher sets the others, and each sets `ENDED`."""
 
     STARTING = enum.auto()  # the process imports the launching script
     JOINING = enum.auto()  # the role starts RPC

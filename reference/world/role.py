@@ -157,8 +157,10 @@ def _play(config: RoleConfig, link: Link) -> Outcome:
     except SystemExit as leaving:
         return Exited(_exit_code(leaving))
     except BaseException as error:
-        sys.excepthook(type(error), error, error.__traceback__)  # as if nobody had caught it
-        return raised(error)
+        outcome = raised(error)
+        with suppress(Exception):
+            sys.excepthook(type(error), error, error.__traceback__)  # as if nobody had caught it
+        return outcome
 
 
 def _found(what: str, sent: bytes) -> Any:
@@ -182,7 +184,7 @@ def _peers_blamed(link: Link) -> Iterator[None]:
 def _exit_code(leaving: SystemExit) -> int:
     """The exit status that Python itself would use."""
     if leaving.code is None or isinstance(leaving.code, int):
-        return leaving.code or 0
+        return int(leaving.code or 0) & 0xFF
     print(leaving.code, file=sys.stderr)  # noqa: T201 (what sys.exit("text") promises)
     return 1
 
@@ -230,7 +232,7 @@ def _open_log(config: RoleConfig) -> None:
         os.dup2(log, stream)
     os.close(log)
     sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
     faulthandler.enable(file=2)
     signal.signal(STACKS_SIGNAL, signal.SIG_DFL)
     # After the last stack comes the signal's default action, which ends the process. None of this needs the GIL.

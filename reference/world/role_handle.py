@@ -57,7 +57,7 @@ class RoleHandle:
         self._report: Outcome | None = None
         self._value: Outcome = Returned()
         self._messages = Messages()
-        self._asked: float | None = None
+        self.asked: float | None = None  # when it was asked for its stacks
         self._why = ""
         self._kernel_state = ""
         self._sending = threading.Lock()
@@ -91,8 +91,8 @@ class RoleHandle:
 
     def deadline(self) -> float | None:
         """When this handle must next be looked at (monotonic seconds)."""
-        if self._asked is not None:
-            return self._asked + STACKS_SECONDS
+        if self.asked is not None:
+            return self.asked + STACKS_SECONDS
         times = [self.due, *(due for _, due in self.calls.values())]
         return min((due for due in times if due is not None), default=None)
 
@@ -126,7 +126,7 @@ class RoleHandle:
         A killed role may stay for a while, because of a debugger or a disk that does not answer. Then its next deadline
         is some seconds later, not now, so that waiting for its end does not keep a core busy.
         """
-        asked, self._asked = self._asked, time.monotonic()
+        asked, self.asked = self.asked, time.monotonic()
         if asked is not None:
             self._kernel_state = self._kernel_state or state_of(self.pid)  # the state before the kill
             self.kill()
@@ -138,7 +138,7 @@ class RoleHandle:
     def give_up(self, why: str) -> None:
         """End the role before its deadline; ``why`` becomes part of its outcome."""
         self.phase, self._why = Phase.GIVEN_UP, why
-        if self._asked is None:
+        if self.asked is None:
             self.overdue()
 
     def kill(self) -> None:
@@ -155,7 +155,7 @@ class RoleHandle:
         code = self.process.exitcode or 0
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)  # the processes that the role had started
-        if self._asked is not None:
+        if self.asked is not None:
             self.outcome = Overdue(self._read_stacks(complete=code == -STACKS_SIGNAL), self._why)
         elif code < 0:
             self.outcome = Killed(-code, self.dropped if -code == signal.SIGKILL else "")

@@ -83,7 +83,10 @@ def check(names: Sequence[str], deadline: float, threads: int, options: Mapping[
 def prepare_folder(folder: str | os.PathLike[str] | None, names: Sequence[str]) -> Path:
     """Make the world's folder, or empty it of an earlier world's files. Raises WorldError: it cannot be used."""
     if folder is None:
-        return temporary_folders.make("world-")
+        try:
+            return temporary_folders.make("world-")
+        except OSError as error:
+            raise WorldError(f"no temporary folder can be made: {error.strerror or error}") from error
     place = Path(folder)
     try:
         make_private(place)

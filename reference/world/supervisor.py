@@ -188,6 +188,8 @@ class Supervisor(threading.Thread):
         text = one_line("; ".join(f"{handle.name} {handle.outcome}" for handle in dead), 1000)  # has to fit into a pipe
         if self._whole:
             for handle in rest:
+                if handle.asked is not None:  # it writes its stacks
+                    continue
                 handle.dropped = handle.dropped or ("" if is_ending(handle.pid) else text)
                 handle.kill()
             return

@@ -82,10 +82,11 @@ class World:
         self._idle = idle
         self._tails: dict[str, str] = {}
         self._begin, self._restarts = begin, restarts
+        self._launcher = os.getpid()
         self._watch = partial(Supervisor, handles, on_progress, grace)
         self._error: tuple[str, str, int] | None = None
         # A world that is never closed is cleaned when it is garbage-collected, or when this interpreter exits.
-        self._clean = weakref.finalize(self, clean, handles, folder, keep)
+        self._clean = weakref.finalize(self, clean, handles, folder, keep, self._launcher)
         self._begin_life()
         alive.add(self)
 
@@ -98,10 +99,10 @@ class World:
         if self._start or self.life > 1:
             where = f"goes on after step {self._start}" if self._start else "begins with the first step"
             logger.info("life %d %s", self.life, where)
-        supervisor = self._watch(whole=self.life <= self._restarts)
         try:
+            supervisor = self._watch(whole=self.life <= self._restarts)
             supervisor.start()
-        except RuntimeError as error:
+        except (RuntimeError, OSError) as error:
             _end(self._handles)  # nobody watches them
             raise WorldError(f"the roles cannot be watched: {error}") from error
         self._supervisor = supervisor
@@ -203,7 +204,7 @@ class World:
     def log(self, role: str, tail: int | None = None) -> str:
         """Read the role's standard output and error; after the world's end only the last 64 KiB.
 
-        ``tail``: read only this many bytes from the end.
+        ``tail``: while the world lasts, read only this many bytes from the end.
         """
         if role in self._tails:
             return self._tails[role]
@@ -214,13 +215,18 @@ class World:
         return ""
 
     def expire(self) -> dict[str, Outcome]:
-        """Make every role that has not ended overdue now: each writes its stacks and is ended, within 6 s."""
+        """Set every role's deadline to now, and wait until all have ended, within 6 s (`launch`)."""
         self._supervisor.expire()
         self._supervisor.wait()
         return self.outcomes
 
     def close(self) -> None:
-        """End every role that has not ended. No process is left, and no file unless the caller gave a folder."""
+        """End every role that has not ended. No process is left, and no file unless the caller gave a folder.
+
+        In a forked child of the launching process it does nothing.
+        """
+        if os.getpid() != self._launcher:
+            return
         alive.discard(self)
         self._restarts = 0  # a later `wait` starts nothing
         _kill(self._handles)
@@ -259,7 +265,9 @@ def _end(handles: Mapping[str, RoleHandle]) -> None:
             handle.end()
 
 
-def clean(handles: Mapping[str, RoleHandle], place: Path, keep: bool) -> None:
+def clean(handles: Mapping[str, RoleHandle], place: Path, keep: bool, launcher: int) -> None:
+    if os.getpid() != launcher:  # a forked child
+        return
     _kill(handles)
     if not keep:
         temporary_folders.remove(place)

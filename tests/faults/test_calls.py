@@ -23,7 +23,7 @@ import torch
 from faults.ledger import ledger
 from faults.plan import Plan
 from faults.run.runs import prepared, scope
-from reference.outcome import Killed, Overdue, RoleFailed
+from reference.outcome import Killed
 from reference.world import World, launch
 from tests.support import roles_shop as shop
 from tests.support.active_plan import active, played
@@ -353,19 +353,6 @@ def test_a_pickler_of_the_users_own_passes_unhurt(world: World, tmp_path: Path) 
     plan = f"Raise site={HERE}function side=request nth=2"
     answers = played(world, tmp_path, plan, shop.with_own_pickler, "b")
     assert [each.error for each in answers] == ["", "", "RuntimeError", ""]
-
-
-@pytest.mark.parametrize("side", ["request", "reply"])
-def test_a_lost_reply_of_remote_hangs_in_to_here(tmp_path: Path, side: str) -> None:
-    """A `remote` to oneself whose answer never comes: torch's `to_here` ignores its timeout on the owner."""
-    with own_world(f"Drop site={HERE}function side={side}", tmp_path, "a") as world:
-        world.call("a", nothing)
-        with pytest.raises(RoleFailed):
-            world.call("a", shop.refer_to_oneself, deadline=1)
-        overdue = world.outcomes["a"]
-    assert isinstance(overdue, Overdue)
-    assert "in refer_to_oneself" in overdue.stacks
-    assert len(ledger.read(tmp_path).of("fired")) == 1
 
 
 def test_shutdown_survives_a_reply_that_is_still_delayed(tmp_path: Path) -> None:

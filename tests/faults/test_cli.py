@@ -96,10 +96,11 @@ def test_what_a_program_prints_is_shown_only_if_it_fails(tmp_path: Path, capfd: 
     text = "import sys\nprint('begun')\nfor n in range(20): print(f'[W{n}.{n}] slow', file=sys.stderr)\nsys.exit(3)\n"
     (tmp_path / "my.py").write_text(text)
     assert main(["run", "--healthy", "--dir", str(tmp_path / "run"), "--script", str(tmp_path / "my.py")]) == 3
-    lines = capfd.readouterr().out.splitlines()
+    said = capfd.readouterr()
+    lines = said.out.splitlines()
     shown = ["the program's stdout:", "  | begun", "the program's stderr:", "  | [W19.19] slow  (20 such lines)"]
     assert [line for line in lines if line in shown] == shown
-    assert "  | " not in capfd.readouterr().err
+    assert "  | " not in said.err
     assert main(["run", "--healthy", "--dir", str(tmp_path / "two"), "--script", NAIVE]) == 0
     assert "balance" not in "".join(capfd.readouterr())
 
@@ -112,6 +113,7 @@ BAD = [
     (["run", "resnet"], "unknown tutorial 'resnet', wanted one of rpc_basics"),
     (["run", "rnn", "--colour", "red"], "unrecognized arguments: --colour red; wanted"),
     (["run", "rnn", "--steps", "0"], "rnn: steps must be at least 1, got 0"),
+    (["run", "pipeline", "--healthy", "--device", "cuda"], "device 'cuda' is not available on this machine, wanted 'c"),
     (["run", "rnn", "--plan", "Delay"], "neither a plan nor a file that holds one: No such file"),
     (["run", "rnn", "--plan", "Crash role=ps"], "needs either 'site' or 'at'"),
     (["run", "rnn", "--plan", "/dev"], "Is a directory"),
@@ -189,6 +191,7 @@ def test_bad_input_is_one_line(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     before = children_of(os.getpid())
     assert main(arguments) == 2
     out, err = capsys.readouterr()

@@ -108,6 +108,12 @@ def test_a_program_that_does_not_end_is_an_error(hosts: Hosts, monkeypatch: pyte
         hosts.run("a", Command(("sleep", "1000")))
 
 
+def test_a_program_that_cannot_be_started_is_an_error(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("faults.inject.network.controller.PATH", "/nowhere")
+    with pytest.raises(NetworkError, match=r"^nsenter cannot be started: No such file or directory$"):
+        hosts.run("a", Command(("ip", "addr")))
+
+
 def test_a_rule_that_cannot_be_is_taken_back(hosts: Hosts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The table of packets is there before the program that breaks idle connections fails."""
     (tmp_path / "ss").write_text("#!/bin/sh\necho no >&2; exit 1\n")
@@ -165,13 +171,6 @@ def test_each_role_has_a_namespace_and_address_of_its_own(hosts: Hosts) -> None:
     assert interfaces(hosts, "b") == {"lo": ["127.0.0.1", "::1"], "eth0": ["10.77.0.2"]}
     here = Path("/proc/self/ns/net").readlink()
     assert len({here, *(Path(path).readlink() for path in hosts.paths.values())}) == 3
-
-
-def test_the_kernel_sends_nothing_by_itself(hosts: Hosts) -> None:
-    table = "table inet t { chain c { type filter hook output priority 0; counter; }; }"
-    hosts.run("a", Command(("nft", "-f", "-"), table))
-    hosts.run("b", Command(("nft", "-f", "-"), table))
-    assert "packets 0 " in hosts.run("a", Command(("nft", "list", "table", "inet", "t")))
 
 
 def test_a_programs_error_is_one_line(hosts: Hosts) -> None:

@@ -69,6 +69,23 @@ def test_a_question_is_answered_when_the_call_begins() -> None:
     assert not calls.of("late").done(), "an answered question is forgotten"
 
 
+def test_the_caller_of_a_call_that_is_refused_before_it_begins_fails_at_once(world: World, tmp_path: Path) -> None:
+    refused = PLAN.replace("flight", "request error=ValueError text='no sale'")
+    assert "ValueError: no sale" in played(world, tmp_path, f"{PLAN}; {refused}", flight.call, "b")
+    assert read(tmp_path).of("executing") == []
+
+
+def test_an_error_in_flight_is_none_that_a_callee_has_raised(world: World, tmp_path: Path) -> None:
+    """A later call that runs into its limit has the same text as one in flight whose question did."""
+    site = f"site={shop.HERE}function"
+    late = f"Delay {site} nth=1 side=request seconds=1"
+    plan = f"{late}; {PLAN} nth=1; Drop {site} nth=2 side=reply"
+    first, second = played(world, tmp_path, plan, flight.call_twice, "b", 0.3)
+    assert "RPC ran for more than set timeout" in first
+    assert first == second
+    assert [each.event for each in read(tmp_path).of("fail", "info")] == ["info", "info"]
+
+
 def test_an_error_of_ones_own_is_refused() -> None:
     said = r"^Raise: side='flight' raises RPC's own error of a broken connection, got error and text"
     with pytest.raises(PlanError, match=said):

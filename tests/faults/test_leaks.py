@@ -13,6 +13,8 @@ from torch.distributed.rpc import api
 from torch.distributed.rpc.internal import _InternalRPCPickler
 
 from faults import leaks
+from faults.plan.places import INTERNAL, name_of
+from faults.tracing.tracer import snapshot_here
 from reference.world import World, launch
 from tests.support import roles_leaks as roles
 from tests.support.idle import kill
@@ -41,6 +43,10 @@ def test_a_program_that_holds_nothing_has_no_report(world: World) -> None:
     assert found == leaks.Report()
     assert bool(found) is False
     assert str(found) == "no RRef is held, and no autograd context is open"
+
+
+def test_the_calls_of_a_report_are_not_the_programs() -> None:
+    assert name_of(snapshot_here).startswith(INTERNAL)
 
 
 def test_an_rref_in_use_is_held_and_no_leak(world: World) -> None:

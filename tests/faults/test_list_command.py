@@ -47,6 +47,12 @@ def test_calls_to_several_callees_are_counted_for_each(capsys: pytest.CaptureFix
     assert "ps1 (a 2), ps2 (a 1)" in capsys.readouterr().out
 
 
+def test_a_programs_brackets_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    """So Hydra writes lists."""
+    print_calls("train.py paths=[/data] layers=[a,b]", Timeline((), {}, ()), 3.0)
+    assert "train.py paths=[/data] layers=[a,b]: calls of a healthy run" in " ".join(capsys.readouterr().out.split())
+
+
 def test_what_torch_sends_has_a_plan_that_can_hit_it(capsys: pytest.CaptureFixture[str]) -> None:
     """Fetches and gradients of a tutorial are listed, although it calls no function for them."""
     assert main(["list", "dist_autograd"]) == 0

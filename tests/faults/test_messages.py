@@ -18,7 +18,7 @@ from torch._C._distributed_rpc import RpcBackendOptions
 
 from faults.inject import messages
 from faults.judge import proof
-from faults.ledger import Event, Timeline
+from faults.ledger import Event, Timeline, ledger
 from faults.ledger.error_links import first_line
 from faults.plan import Plan, PlanError
 from faults.plan.fields import MESSAGES
@@ -71,6 +71,15 @@ def seen(folder: Path, play: Callable[[], dict[str, Any]], text: str = "seed=0")
         what = started.call("a", play), started.call("b", plays.counted)
         assert set(started.wait().values()) == {Returned(None)}
     return what
+
+
+def test_what_a_signals_handler_raises_while_a_call_is_sent_leaves_it_indefinite(tmp_path: Path) -> None:
+    """Python runs the handler when torch's agent has sent the call."""
+    play = partial(plays.interrupted, LATE / 2)
+    what, count = seen(tmp_path, play, f"Delay message=PYTHON_CALL role=a seconds={LATE}")
+    assert (what["call"], count) == ("TimeoutError: too slow", 1)
+    ended = [each for each in ledger.read(tmp_path).of("ok", "fail", "info") if each.role == "a"]
+    assert [each.event for each in ended if str(each.details["site"]).endswith(":count")] == ["info"]
 
 
 def test_the_ten_types_are_all_here() -> None:

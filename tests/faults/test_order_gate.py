@@ -57,6 +57,14 @@ def test_a_call_that_raises_lets_the_next_one_go() -> None:
     assert group.complete
 
 
+def test_a_call_that_another_order_ends_lets_nobody_go() -> None:
+    turns = OrderGate()
+    with pytest.raises(OutOfTurn), turns.turn(0, fault("ab"), 1, "a"), turns.turn(1, fault("ca", 0.01), 1, "a"):
+        pytest.fail("executed out of turn")
+    with pytest.raises(OutOfTurn, match="nothing from a"), turns.turn(0, fault("ab", 0.01), 1, "b"):
+        pytest.fail("executed out of turn")
+
+
 def test_occurrences_and_faults_do_not_mix() -> None:
     turns = OrderGate()
     with turns.turn(0, fault("ab"), 1, "a"):

@@ -114,9 +114,9 @@ parent_watcher.main("FAULTS_OF_NOBODY_AT_ALL")
 """
 
 
-@pytest.mark.parametrize(("young", "other"), [(1000.0, False), (0.0, True)])
+@pytest.mark.parametrize(("young", "other"), [(1000.0, False), (1000.0, True), (0.0, True)])
 def test_nobody_is_waited_for_if_there_is_nothing_to_end(young: float, other: bool) -> None:
-    """Nor a process that has its environment, however young it is, nor an old one of another user, whose environment
-    cannot be seen."""
+    """Nor a process that has its environment, however young it is, nor one of another user, whose environment cannot be
+    seen."""
     program = IDLE.format(young, other)
     subprocess.run([sys.executable, "-c", program], stdin=subprocess.DEVNULL, timeout=20, check=True)

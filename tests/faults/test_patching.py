@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,6 +80,22 @@ def test_a_reference_in_a_module_that_is_still_being_imported_is_replaced(
     finally:
         for name in ("unfinished", "everywhere_again"):
             sys.modules.pop(name, None)
+
+
+STARTED = """
+from faults.inject import patching
+from torch.distributed import rpc
+from torch.distributed.rpc import init_rpc as begin
+new = [lambda: None]
+patching.patch_all_references("init_rpc", rpc.init_rpc, new[0])
+assert begin is new[0]
+"""
+
+
+def test_a_reference_in_a_program_that_is_started_as_a_module_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "started.py").write_text(STARTED)
+    variables = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    subprocess.run([sys.executable, "-m", "started"], cwd=tmp_path, env=variables, check=True, timeout=100)
 
 
 def test_another_replacement_is_put_back_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,6 +103,23 @@ def test_programs_may_start_and_end_their_processes_in_many_ways(how: str, role:
     assert (f"{role} {GONE}, " in str(judgement)) == (end == GONE)
 
 
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize(
+    ("end", "verdict", "till"),
+    [
+        ("return", "unchecked", RETURNED),
+        ("raise", "wrong", "raised AssertionError: lost"),
+        ("exit", "wrong", "exited with status 3"),
+    ],
+)
+def test_a_process_of_multiprocessing_may_import_torch_in_its_function(
+    method: str, end: str, verdict: str, till: str, tmp_path: Path
+) -> None:
+    found, judgement = played("lazy.py", f"{method}-{end}", tmp_path)
+    assert judgement.verdict == verdict, f"{judgement}\n{found.timeline}"
+    ended(found, {"shop": RETURNED, "till": till})
+
+
 # A role of which a call has ended, whose callback has not run yet: the state of the process records it when asked.
 ROLE = """
 import sys

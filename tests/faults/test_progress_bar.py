@@ -52,6 +52,8 @@ def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     """A line would not be due yet."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    with progress_bar.countdown("shop", 3) as tick:
+    with progress_bar.countdown("shop [/a]", 3) as tick:  # which is no markup
         tick(1)
-    assert "1/3" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "1/3" in said
+    assert "shop [/a]" in said

@@ -166,6 +166,7 @@ ONE = "the plans of one test are joined: wanted one"
         ("@plan(7)", 'no plan: wanted `@pytest.mark.plan("...")` or --faults-plan TEXT, got 7'),
         ("@plan(f'seed=3; {FAULT}')\n@plan(f'# so\\nseed=4; {FAULT}')", f"{ONE} seed, got 4 and 3"),
         ("@plan(FAULT, unseen=True)\n@plan(FAULT)", f"{ONE} unseen, got False and True"),
+        ("@plan(FAULT, expect_error=['E'])", "the mark plan: expect_error must be a text, got ['E']"),
         ("@plan(FAULT, unseen='yes')", "the mark plan: unseen must be True or False, got 'yes'"),
         ("@plan('seed=1', unsen=True)", "the mark plan takes unseen, activate, expect_error, got unsen"),
     ],

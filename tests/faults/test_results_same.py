@@ -43,6 +43,8 @@ def other(weight: object) -> dict[str, Any]:
         ({"x": 0.0}, {"x": -0.0}, "['x']: -0.0, wanted 0.0"),
         ({"x": 1}, {"x": 1.0}, "['x']: a float, wanted a int"),
         ({"x": float("nan"), "y": 1}, {"y": 1, "x": float("nan")}, None),
+        ({"x": {0, 8}}, {"x": {8, 0}}, None),  # which have two orders
+        ({"x": {1, 2}}, {"x": {1, 3}}, "['x']: {1, 3}, wanted {1, 2}"),
     ],
 )
 def test_files_of_torch_are_compared_by_their_values_with_keys_and_containers(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -175,17 +176,35 @@ def test_children_of_a_killed_role_have_longer_to_end(tmp_path: Path) -> None:
         assert left(grace_of(tmp_path)) == []
 
 
+def test_what_a_process_leaves_that_ends_while_it_is_waited_for_is_named() -> None:
+    leaves = ["sh", "-c", "read line; sleep 1000 & exit 0"]
+    with adopting() as left, subprocess.Popen(leaves, stdin=subprocess.PIPE, start_new_session=True) as ending:
+        closing = threading.Timer(0.5, ending.stdin.close)  # type: ignore[union-attr]
+        closing.start()
+        (line,) = left(1.5)
+        closing.join()
+    assert line.startswith("sleep 1000 still runs (process ")
+
+
 def test_a_script_gets_the_folder_and_its_own_python_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It gets the folder, its own PYTHONPATH, and its own sitecustomize. Nothing precedes its own modules."""
-    (tmp_path / "sitecustomize.py").write_text("CUSTOM = 7\n")
+    (tmp_path / "sitecustomize.py").write_text("CUSTOM = __file__\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     text = (
-        "import os, sys, sitecustomize, pathlib; assert sitecustomize.CUSTOM == 7; "
+        "import os, sys, sitecustomize, pathlib; "
+        f"assert sitecustomize.CUSTOM == {str(tmp_path / 'sitecustomize.py')!r}; "
         f"assert os.environ['{VARIABLE}'] == {str(tmp_path / 'run')!r}; "
         f"assert sys.path[1] == {str(tmp_path)!r}, sys.path; "
         "assert 'torch_rpc_reference_startup' in sys.modules and 'torch' not in sys.modules; "
         "import faults; assert sys.path.index(str(pathlib.Path(faults.__file__).parent.parent)) > 1"
     )
+    assert python(text, tmp_path / "run") == ("unknown", "returned", [])
+
+
+def test_a_sitecustomize_that_fails_keeps_no_plan_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sitecustomize.py").write_text("raise ValueError\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    text = "import sys; assert 'torch_rpc_reference_startup' in sys.modules"
     assert python(text, tmp_path / "run") == ("unknown", "returned", [])
 
 

@@ -74,7 +74,7 @@ def test_what_is_not_hurt_has_a_reason() -> None:
         ("shop:Shop", "Raise flight"): "a `remote` has no future that could fail",
         ("shop:Shop", "Order"): "a alone calls it",
         ("shop:help", "Order"): "it executes on several roles: c, d",
-        ("torch.distributed.rpc.api:_gather_to_leader", "all"): "torch calls it by itself; a plan can name it",
+        ("torch.distributed.rpc.api:_gather_to_leader", "all"): "not a call of the program; a plan can name it",
     }
     for site in SITES:
         found = {each.injection for each in WAYS if each.site == site}

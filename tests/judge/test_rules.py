@@ -164,6 +164,12 @@ class TestHung:
         assert check("ends", run).text == text
         assert verdict(replace(run, running=[])) == "failed loudly"
 
+    @pytest.mark.parametrize("told", [raised("b", "Lost"), event("b", "exit", 3.0, status=1)], ids=["raised", "exit"])
+    def test_so_does_one_that_has_told_its_end(self, told: Event) -> None:
+        end = {COMMAND: replace(killed(), process=1)}
+        run = script(CRASH, crashed("a"), told, cut="a", running=[2], seconds=14.0, ends=end)
+        assert check("ends", run).text.startswith("b still ran 9.5 s after the command, which the plan had killed, ")
+
     @pytest.mark.parametrize(("time", "late"), [(7.0, False), (7.1, True)])
     @pytest.mark.parametrize("make", [world, script])
     def test_who_fails_has_to_end_within_the_bound_after_the_fault(self, make: Any, time: float, late: bool) -> None:
@@ -297,6 +303,12 @@ class TestWrong:
         for time, alone, both in ((1.5, "wrong", "failed loudly"), (0.9, "wrong", "wrong")):
             assert verdict(script(DROP, fired(), raised("a", "Lost", time), status=1)) == alone
             assert verdict(script(DROP, fired(), raised("a", "Lost", time), *elsewhere, status=1)) == both
+        plan = "Corrupt site=shop:pay role=a nth=1 side=reply change=bit"
+        later = [fired(0, time=1.0), crashed(fault=1, time=9.3), raised("a", "Lost", 9.0)]
+        corrupt = [fired(kind="Corrupt"), EFFECTIVE, raised("a", "KeyError", 2.4)]
+        for text, events, cut, alone in ((f"{DELAY}; {CRASH}", later, "b", "hung"), (plan, corrupt, "", "wrong")):
+            assert verdict(script(text, *events, cut=cut, status=1)) == alone
+            assert verdict(script(text, *events, *elsewhere, cut=cut, status=1)) == "failed loudly"
 
     def test_a_mistake_that_a_role_logged_before_it_exited_was_handled(self) -> None:
         logged = event("a", "logged", 2.5, text="x", links=raised("a", "NameError").details["links"])

@@ -146,7 +146,7 @@ _PLANS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             "Crash role=worker2 at=shutdown@worker2",
             f"Crash role=client at=call:{COUNT[5:]}#2@client",  # the workers end by themselves
         ),
-        # Its error is caught, and fetches are not recorded.
+        # Its error is caught, and the record of a fetch does not tell by which message it went.
         "unknown": ("Drop message=PYTHON_RREF_FETCH_CALL role=client times=1",),
         # There is no such role.
         "not fired": ("Crash role=worker3 at=up@worker3",),

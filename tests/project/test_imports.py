@@ -173,7 +173,10 @@ def test_every_file_lies_in_a_room() -> None:
 # Reading a plan or a run's folder must not wait for torch.
 _READS = ("reference.system", "faults.plan", "faults.ledger", "faults.judge")
 # A judged process writes down facts. What they mean is decided elsewhere, later.
-_JUDGED = ("faults.hook", "faults.tracing.tracer", "faults.script.autostart", "faults.script.process_end")
+_JUDGED = (
+    *("faults.hook", "faults.tracing.tracer", "faults.script.autostart", "faults.script.process_end"),
+    "faults.testing.rref_leaks",
+)
 
 
 @pytest.mark.parametrize(

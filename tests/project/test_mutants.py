@@ -368,22 +368,11 @@ def test_a_gate_in_which_no_trial_began_has_not_passed(
 
 
 def test_the_mutants_nearest_to_a_change_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file itself or the paragraph, then a killer's file, then all others."""
+    """The file itself, then a killer's file, then all others."""
     own = Mutant("own", (("faults/hook.py", "a", "b"),), ("tests/a.py::test_it",), "a mistake")
     far = replace(own, name="far", places=(("faults/leaks.py", "a", "b"),))
-    near, edited = replace(far, name="near", killers=("tests/b.py::test_it",)), replace(far, name="edited")
-    differ = frozenset({"faults/hook.py", "tests/b.py", "tests/mutants/bugs/faults.diff"})
-    monkeypatch.setattr(nearest, "changed", lambda: differ)
-    monkeypatch.setattr(nearest, "mutants_before", lambda: frozenset({own, near, far}))
-    found = [each.name for each in nearest.nearest([far, near, edited, own])]
-    assert set(found[:2]) == {"own", "edited"}
-    assert found[2:] == ["near", "far"]
+    near = replace(far, name="near", killers=("tests/b.py::test_it",))
+    monkeypatch.setattr(nearest, "changed", lambda: frozenset({"faults/hook.py", "tests/b.py"}))
+    assert [each.name for each in nearest.nearest([far, near, own])] == ["own", "near", "far"]
     monkeypatch.setattr(nearest, "changed", lambda: None)
-    assert len(nearest.nearest([far, near, edited, own])) == 4, "it cannot be told what has changed"
-
-
-def test_the_mutants_of_the_commit_that_passed_are_had(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearest, "passed", lambda: "HEAD")
-    assert len(nearest.mutants_before.__wrapped__() & set(MUTANTS)) > len(MUTANTS) // 2
-    monkeypatch.setattr(nearest, "passed", lambda: "0" * 40)
-    assert nearest.mutants_before.__wrapped__() == frozenset(), "the commit is not there"
+    assert len(nearest.nearest([far, near, own])) == 3, "it cannot be told what has changed"

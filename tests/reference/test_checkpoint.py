@@ -20,6 +20,7 @@ from torch import nn, optim
 
 from reference.system import moments
 from reference.system.files import Unusable
+from reference.trace import checkpoint
 from reference.trace.checkpoint import Checkpoints, _Own, due, resume, save
 from tests.support.disk import files_of
 from tests.support.saving import ROLES, RUN, STEPS, Growing, Kept, Role, die_while_saving, play
@@ -167,7 +168,15 @@ def test_a_value_that_no_state_may_have_is_refused_by_name(tmp_path: Path) -> No
     save(1, kept=Kept({"a": [1]}))
     with pytest.raises(TypeError, match=r"^kept/a/1 is a set, wanted tensors, numbers, texts, lists and mappings$"):
         save(2, kept=Kept({"a": [1, {2}]}))
+    with pytest.raises(TypeError, match=r"^kept/a has a key that is a tuple, wanted a number or a text$"):
+        save(2, kept=Kept({"a": {(0, 1): 2}}))
     assert alone(tmp_path).start == 1
+
+
+def test_a_run_may_be_described_by_what_json_changes(tmp_path: Path) -> None:
+    for start in (0, 1):
+        assert alone(tmp_path, run={"shape": (3, 3), "rates": {1: 0.5}}).start == start
+        save(1, kept=Kept({}))
 
 
 def test_only_steps_that_are_due_are_saved(tmp_path: Path) -> None:
@@ -189,6 +198,21 @@ def test_a_step_is_valid_once_all_roles_have_saved_it(tmp_path: Path) -> None:
             role.go_on()
     assert shared.steps() == [1]
     assert goes_on(tmp_path).start == 1
+
+
+def test_a_role_far_ahead_forgets_steps_whose_parts_are_removed(tmp_path: Path) -> None:
+    shared = Checkpoints(tmp_path, ROLES, RUN).chosen()
+    owns = []
+    for name, steps in (("a", 4), ("b", 3), ("c", 3)):
+        role = Role(shared, name)
+        owns.append(checkpoint._own)
+        for _ in range(steps):
+            role.go_on()
+    ahead = owns[0]
+    assert ahead is not None
+    assert ahead.saved == [1, 2, 3, 4]
+    ahead.save(5, {"value": torch.zeros(1)})
+    assert ahead.saved == [4, 5]
 
 
 def test_what_the_last_two_valid_steps_do_not_need_is_removed_and_what_others_have_written_is_not(

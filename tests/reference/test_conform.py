@@ -21,7 +21,7 @@ from reference.conform.answer import commitment, read_answer
 from reference.conform.expected_verdicts import Expectation, as_toml
 from reference.conform.export import export
 from reference.conform.inputs import tensor_of
-from reference.conform.judge import judge_answer, judge_suite
+from reference.conform.judge import Ran, judge_answer, judge_case, judge_suite
 from reference.conform.run_suite import Settings, run_suite
 from reference.conform.suite import Suite, SuiteBroken, chosen, open_suite
 from reference.conform.tensor_file import Array, write
@@ -101,8 +101,37 @@ def test_a_commitment_tells_shape_dtype_and_numbers_apart() -> None:
     plain = np.arange(6.0)
     others = [plain.reshape(2, 3), plain.reshape(3, 2), plain.astype(np.float32), plain.astype(np.int64), plain + 1]
     assert len({commitment(each) for each in (plain, *others)}) == 6
-    assert commitment(plain) == commitment(plain[::-1][::-1])
+    assert commitment(others[0]) == commitment(np.asfortranarray(others[0]).astype(">f8"))
     assert commitment(np.array([0.0, 1.0])) == commitment(np.array([-0.0, 1.0]))
+
+
+def test_a_sign_of_zero_counts_as_other_bits(suite: Suite, tmp_path: Path) -> None:
+    name = "rnn-002"  # not all bytes are in a batch, so the embedding's gradient has rows of zeros
+    outputs = dict(prepared(name).outputs)
+    zero = next(each for each, array in outputs.items() if (array == 0).any())
+    outputs[zero] = np.where(outputs[zero] == 0, -outputs[zero], outputs[zero])
+    verdict, text, _ = judged(suite, name, outputs, tmp_path)
+    assert (verdict, text.partition(":")[0]) == ("within bound", f"1 of {len(outputs)} tensors have other bits")
+
+
+def test_what_is_beyond_its_bound_by_some_roundings_has_that_reason(suite: Suite, tmp_path: Path) -> None:
+    name, loss = "parameter_server-003", "0000/loss/worker1"
+    outputs = dict(prepared(name).outputs)
+    outputs[loss] = outputs[loss] * (1 + 60 * np.finfo(outputs[loss].dtype).eps)
+    verdict, text, details = judged(suite, name, outputs, tmp_path)
+    assert verdict == "differs"
+    assert " of its bound, in 0000/loss/worker1" in text
+    assert details == ()
+
+
+def test_where_rounding_decides_what_follows_no_stage_is_judged(suite: Suite, tmp_path: Path) -> None:
+    """A parameter so large that the twins which follow it overflow."""
+    name = "batch_parameter_server-002"
+    outputs = dict(prepared(name).outputs)
+    outputs["0000/parameter/1.weight"] = np.full_like(outputs["0000/parameter/1.weight"], 3e38)
+    verdict, _, details = judged(suite, name, outputs, tmp_path)
+    assert verdict == "differs"
+    assert details[-1].startswith("Single stages cannot be judged: ")
 
 
 def test_all_misfits_are_told_at_once(suite: Suite, tmp_path: Path) -> None:
@@ -290,6 +319,24 @@ def test_each_of_repeated_runs_is_judged(wrong: int, suite: Suite, tmp_path: Pat
     assert ran(suite, tmp_path, "dist_autograd-001", "--repeat", "3", "--", *command) == 1
     told = ", ".join(f"run {number} {'differs' if number == wrong else 'equal'}" for number in (1, 2, 3))
     assert f"unstable      its 3 runs differ: {told}" in capfd.readouterr().out
+
+
+def test_optional_tensors_do_not_make_runs_differ(suite: Suite, tmp_path: Path) -> None:
+    """Both runs are wrong alike."""
+    name = "batch_parameter_server-001"
+    wrong = {"0000/loss/trainer1": prepared(name).outputs["0000/loss/trainer1"] + 1}
+    for number in (1, 2):
+        place = tmp_path / name / str(number) / "out"
+        place.mkdir(parents=True)
+        more = {OPTIONAL: np.full_like(prepared(name).optional[OPTIONAL], number)}
+        write(place / "trace.safetensors", {**prepared(name).outputs, **wrong, **more})
+    assert judge_case(suite, tmp_path, suite.cases[name], [Ran(0, 1.0)] * 2).verdict == "differs"
+
+
+def test_a_word_too_many_before_the_command_is_refused(suite: Suite, tmp_path: Path, capfd: Capture) -> None:
+    before = ["--out", str(tmp_path / "out"), str(suite.folder), "rnn-001"]
+    assert main(["conform", "run", *before, "--", sys.executable]) == 2
+    assert "unrecognized arguments: rnn-001" in capfd.readouterr().err
 
 
 def test_a_command_keeps_its_own_dashes(suite: Suite, tmp_path: Path, capfd: Capture) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from reference.outcome import Exited, Killed, Outcome, Overdue, Raised, Returned, RoleFailed, chain_of
@@ -33,6 +35,12 @@ def test_a_failure_shows_the_end_of_the_log_of_a_role_that_nothing_else_explains
     told = RoleFailed("ps", Raised("ValueError", "bad"), "said")
     assert str(told) == "ps raised ValueError: bad"
     assert told.log == "said"
+
+
+def test_a_failure_survives_pickling() -> None:
+    failed = RoleFailed("ps", Killed(9), "said")
+    again = pickle.loads(pickle.dumps(failed))
+    assert (str(again), again.role, again.outcome, again.log) == (str(failed), "ps", Killed(9), "said")
 
 
 def test_every_other_outcome_says_how_the_role_ended() -> None:

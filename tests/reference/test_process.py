@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from reference.conform.process import KEPT, Ended, run_command
+from reference.conform.process import KEPT, Ended, NotEnded, _start, run_command
 from tests.support.processes import left_after
 
 STARTS_A_CHILD = (
@@ -43,6 +45,28 @@ def test_the_time_limit_ends_the_whole_group(tmp_path: Path) -> None:
 def test_a_process_that_outlives_its_command_is_ended(tmp_path: Path) -> None:
     assert ran(STARTS_A_CHILD, tmp_path).status == 0
     assert left_after({int((tmp_path / "child").read_text())}, 10) == set()
+
+
+def test_a_command_of_another_user_is_waited_for_and_refused_if_it_takes_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only another user than root meets that."""
+    made: list[subprocess.Popen[bytes]] = []
+
+    def start(command: Sequence[str]) -> subprocess.Popen[bytes]:
+        made.append(_start(command))
+        return made[-1]
+
+    def killpg(group: int, number: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr("reference.conform.process._start", start)
+    monkeypatch.setattr("reference.conform.process.os.killpg", killpg)
+    assert run_command(["true"], 60.0).status == 0
+    with pytest.raises(NotEnded, match=r"^cannot end 'sleep', which runs as another user: \d+$"):
+        run_command(["sleep", "60"], 0.1)
+    with made[-1]:
+        made[-1].kill()
 
 
 @pytest.mark.parametrize("size", [2 * KEPT, 2 * KEPT + 1, 10**6])

@@ -15,6 +15,7 @@ import pytest
 
 from reference.system import processes
 from reference.system.processes import result_of, wait_until
+from reference.world.bounded_shutdown import WorkThread
 from reference.world.supervisor import Supervisor
 
 
@@ -82,6 +83,25 @@ def test_a_wait_for_a_world_ends_with_a_signal_that_another_thread_takes(monkeyp
     monkeypatch.setattr("reference.world.supervisor.wait_until", told)
     with interrupt(begun, supervisor.start):
         supervisor.wait()
+
+
+def test_work_goes_on_after_a_wait_for_it_was_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, release = threading.Event(), threading.Event()
+
+    def told(is_done: Callable[[float], object], seconds: float) -> bool:
+        begun.set()
+        return wait_until(is_done, seconds)
+
+    thread = WorkThread(lambda: release.wait(20))
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr("reference.world.bounded_shutdown.wait_until", told)
+            with interrupt(begun, release.set):
+                thread.ends_within(20)
+        assert not thread.ends_within(0)
+    finally:
+        release.set()
+    assert thread.ends_within(20)
 
 
 def test_a_process_that_has_ended_and_waits_to_be_reaped_is_ending() -> None:

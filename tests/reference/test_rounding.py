@@ -245,7 +245,7 @@ def test_a_decision_that_hangs_on_rounding_is_undecided() -> None:
     """If correct twins take both decisions, or all differ from float64's, the run's cannot be called wrong."""
     exact = decided(2, 1.0, torch.float64)
     for twins in ([decided(2, 1.0), decided(3, 1.0)], [decided(3, 1.0)]):
-        with pytest.raises(Undecided, match=r"^count: integers differ from the float64 twin's, as in 1 correct twins"):
+        with pytest.raises(Undecided, match=r"^count: integers differ from the float64 twin's; 1 correct twins take"):
             rounding_bound(decided(3, 1.0), twins, exact)
     with pytest.raises(Undecided, match=r"^all 2 twins take other decisions"):
         rounding_bound(decided(2, 1.0), [decided(3, 1.0)] * 2, exact)
@@ -408,7 +408,7 @@ def test_a_run_of_another_order_is_judged_by_twins_of_that_order() -> None:
         assert len(known) == 1  # those of the last order: each has a whole trace
 
 
-@pytest.mark.parametrize(("decision", "said"), [(0, "x: holds NaN"), (1, "in 1 correct twins: undecided")])
+@pytest.mark.parametrize(("decision", "said"), [(0, "x: holds NaN"), (1, "; 1 correct twins take other decisions")])
 def test_a_twin_with_nan_makes_no_run_wrong(decision: int, said: str) -> None:
     """Neither one with the float64 twin's decisions, nor one with those of another twin."""
 

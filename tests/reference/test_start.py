@@ -94,6 +94,26 @@ def test_a_world_is_refused_if_its_first_role_could_not_open_enough_files(tmp_pa
     assert said.endswith("WorldError: 40 roles take 400 open files in one process, got 399 (ulimit -H -n)")
 
 
+FORKING = """
+import os, sys
+from reference.world import launch
+from tests.support.roles_plain import name
+if __name__ == "__main__":
+    with launch(["a"], deadline=60) as world:
+        if not (child := os.fork()):
+            sys.exit()
+        os.waitpid(child, 0)
+        print(world.call("a", name))
+"""
+
+
+def test_a_forked_child_of_the_launcher_leaves_the_world_alone(tmp_path: Path) -> None:
+    script = tmp_path / "forking.py"
+    script.write_text(FORKING)
+    done = subprocess.run([sys.executable, script], env=PATHS, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "a\n", done.stderr
+
+
 @contextmanager
 def without_threads() -> Iterator[None]:
     """Within it no thread can be started, and a world says so."""

@@ -217,13 +217,6 @@ def test_a_role_that_waits_for_one_that_has_not_begun_is_not_stuck(clock: Simple
         assert grace.given_up([role, other], ended=False) == []
 
 
-def test_a_time_that_passes_after_a_look_is_not_forgotten(clock: SimpleNamespace) -> None:
-    grace, role = joining()
-    grace.given_up([role], ended=False)
-    clock.now = 5.1
-    assert grace.due == 5
-
-
 def test_a_role_that_a_debugger_has_is_not_given_up() -> None:
     trace_me = "import ctypes, sys; print(ctypes.CDLL(None).ptrace(0, 0, 0, 0), flush=True); sys.stdin.read()"
     with subprocess.Popen([sys.executable, "-c", trace_me], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as traced:

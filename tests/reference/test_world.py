@@ -67,18 +67,24 @@ def test_a_role_that_raises_gives_type_message_and_remote_traceback() -> None:
         assert without_traceback(outcomes[survivor]) == lost("a raised tests.support.roles_plain.Unlucky: today")
 
 
+def test_a_hook_that_fails_hides_no_error() -> None:
+    with launch({"a": roles_plain.unlucky_with_a_hook_that_fails}) as world:
+        assert without_traceback(world.wait()["a"]) == Raised("tests.support.roles_plain.Unlucky", "today")
+
+
 @pytest.mark.parametrize(
     ("play", "outcome"),
     [
         (partial(sys.exit, 3), Exited(3)),
         (partial(sys.exit, 0), Exited(0)),
+        (partial(sys.exit, -1), Exited(255)),
         (partial(sys.exit, "no more"), Exited(1)),
         (partial(os._exit, 4), Exited(4)),
         (partial(os._exit, 0), Exited(0)),
         (roles_plain.kill_oneself, Killed(signal.SIGKILL)),
         (roles_plain.crash, Killed(signal.SIGSEGV)),
     ],
-    ids=["exit", "exit with 0", "exit with a text", "end", "end with 0", "killed", "crash"],
+    ids=["exit", "exit with 0", "exit with -1", "exit with a text", "end", "end with 0", "killed", "crash"],
 )
 def test_every_end_has_its_outcome_and_survivors_hear_of_it(play: Callable[[], object], outcome: object) -> None:
     outcomes = outcomes_with(play)
@@ -617,6 +623,7 @@ class TestProcesses:
         ({"roles": {"a": 3}}, "a: wanted a function, got 3"),
         ({"roles": "ps"}, "roles are a mapping or a list of names, got 'ps'"),
         ({"roles": ["a"], "options": [1]}, "options are a mapping, got [1]"),
+        ({"roles": ["a"], "restarts": "1"}, "restarts are a number, at least 0, got '1'"),
         (
             {"roles": ["a"], "options": {"frob": 1, "init_method": "x"}},
             f"unknown RPC option 'frob', 'init_method', {KNOWN}",

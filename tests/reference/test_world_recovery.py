@@ -15,7 +15,7 @@ import pytest
 
 from faults.judge.facts import Facts
 from faults.plan import Plan
-from faults.run.runs import run
+from faults.run.runs import run, scope
 from faults.run.tutorial import of_tutorial
 from reference import TUTORIALS, load
 from reference.outcome import Killed, Outcome, Overdue, Raised, Returned
@@ -25,7 +25,7 @@ from reference.world import World, WorldError, launch
 from tests.matrix.places import PLACES
 from tests.support import roles_grace
 from tests.support import roles_recovery as plays
-from tests.support.roles_plain import kill_oneself, unlucky, wait_for_ever
+from tests.support.roles_plain import be_deaf, kill_oneself, unlucky, wait_for_ever
 
 pytestmark = pytest.mark.usefixtures("forkserver")
 
@@ -97,6 +97,20 @@ def test_a_full_disk_of_any_role_ends_all_in_time(case: Any, role: str, tmp_path
         outcomes = world.wait()
     assert all(isinstance(each, Raised) for each in outcomes.values()), outcomes
     assert "No space left on device" in str(outcomes[role])
+
+
+@pytest.mark.long
+def test_a_worker_waits_with_its_checkpoint_for_one_that_is_much_slower(tmp_path: Path) -> None:
+    """Longer than the time-out, in which the slower one is never silent."""
+    case = quick("parameter_server", steps=30, timeout=1.0)
+    roles = load("parameter_server").roles(case)
+    slow = "Delay site=reference.parameter_server:ParameterServer.apply_gradients role=worker2 every=true side=request"
+    checkpoints = Checkpoints.of_case(tmp_path / "steps", case, [*roles], every=30)
+    with (
+        scope(Plan.parse(f"{slow} seconds=0.3"), tmp_path, [*roles]) as arguments,
+        launch(roles, checkpoints=checkpoints, deadline=60, **arguments) as world,
+    ):
+        assert {type(each) for each in world.wait().values()} == {Returned}
 
 
 # Worlds
@@ -186,6 +200,14 @@ def test_a_deadline_is_that_of_all_lives(tmp_path: Path) -> None:
 def test_a_role_that_hangs_is_overdue_at_the_deadline_and_not_started_again(tmp_path: Path) -> None:
     outcomes, life, lost = ended(roles_grace.stop, tmp_path, deadline=2)
     assert (type(outcomes["b"]), life, lost) == (Overdue, 1, [])
+
+
+def test_a_role_that_may_be_started_again_has_time_to_write_its_stacks() -> None:
+    """Another one has written its own before."""
+    with launch({"a": wait_for_ever, "b": be_deaf}, deadline=3, restarts=1) as world:
+        late = world.wait()["b"]
+    assert isinstance(late, Overdue)
+    assert late.stacks == "(no complete stacks; kernel state: S (sleeping))\n"
 
 
 def test_no_process_of_an_earlier_life_is_left(tmp_path: Path) -> None:

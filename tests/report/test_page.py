@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from faults.cli.options import HEALTHY
+from faults.cli.tutorial_target import tutorial_of
 from faults.judge.drawing import MOST, shortened
 from faults.judge.facts import Facts
 from faults.judge.rules import judge
@@ -155,6 +161,20 @@ def test_an_error_that_a_role_has_logged_is_shown_with_its_chain(tmp_path: Path)
     assert "raised from <code>Gone: why</code>" in page(Facts(run), judge(run), tmp_path)
 
 
+def test_what_else_a_role_has_logged_hides_no_chain(tmp_path: Path) -> None:
+    links = raised("b", "Lost", cause="Gone").details["links"]
+    logged = event("b", "logged", 3.0, text="step 3", links=links), event("b", "logged", 3.5, text="giving up")
+    run = script("seed=0", *logged, event("b", "exit", 4.0, status=7))
+    text = page(Facts(run), judge(run), tmp_path)
+    assert "exited with status 7; it had logged: step 3" in text
+    assert "raised from <code>Gone: why</code>" in text
+
+
+def test_the_error_of_the_command_is_shown_with_its_chain(tmp_path: Path) -> None:
+    run = script("seed=0", raised(COMMAND, "OSError", cause="Lost"), status=1)
+    assert "raised from <code>Lost: why</code>" in page(Facts(run), judge(run), tmp_path)
+
+
 def test_versions_are_told_once(tmp_path: Path) -> None:
     ups = [event(role, "up", 0.1, torch="2.13.0", python="3.11.7") for role in "ab"]
     text = page(Facts(script("seed=0", *ups)), judge(script("seed=0", *ups)), tmp_path)
@@ -189,6 +209,19 @@ def test_the_command_is_that_of_the_run(tmp_path: Path) -> None:
     assert "python -m faults run --healthy --leaks trace --script -- shop" in text
     unknown = {COMMAND: End("Returned", "returned", 110.0)}
     assert "python -m faults run" not in page(Facts(script(ends=unknown)), judge(script(ends=unknown)), tmp_path)
+
+
+def test_the_command_of_a_tutorial_has_its_case(tmp_path: Path) -> None:
+    """Also where it is the published one, which is not that of the command without options."""
+    text = tmp_path / "a text"
+    text.write_text("some words")
+    given = ["rnn", "--steps", "50", "--text", str(text)]
+    first, _ = tutorial_of("run", "", given, [HEALTHY])
+    run = replace(script("seed=0"), name=first.name, ends={})
+    (command,) = re.findall("python -m faults run (rnn [^<]*)", page(Facts(run), judge(run), tmp_path))
+    again, _ = tutorial_of("run", "", shlex.split(unescape(command)), [HEALTHY])
+    assert again.name == first.name
+    assert "steps=50" in first.name
 
 
 def test_the_command_has_a_lane_from_its_start_to_its_end(tmp_path: Path) -> None:

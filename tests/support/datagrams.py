@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 
-from faults.inject.network.controller import Hosts, enter_namespace
+from faults.inject.network.controller import Hosts
+from reference.system import network_namespace
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def _socket_in(path: str) -> socket.socket:
     """Make a socket in a namespace: it stays in the network of the thread that made it."""
 
     def make() -> socket.socket:
-        enter_namespace(path)
+        network_namespace.enter([path])
         return socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
     with ThreadPoolExecutor() as pool:

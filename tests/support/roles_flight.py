@@ -58,5 +58,14 @@ def passed_on(to: str, on: str) -> list[str]:
     return [f"{way}: {answer(each).text}" for way, each in ways.items()]
 
 
+def call(to: str) -> str:
+    return answer(lambda: rpc.rpc_sync(to, function, args=(2,), timeout=20)).text
+
+
+def call_twice(to: str, seconds: float) -> list[str]:
+    """Return the errors of two calls with this limit."""
+    return [answer(lambda: rpc.rpc_sync(to, function, args=(2,), timeout=seconds)).text for _ in range(2)]
+
+
 def refer(to: str) -> Any:
     return rpc.remote(to, function, args=(2,)).to_here(10)

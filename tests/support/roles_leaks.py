@@ -10,6 +10,7 @@ import sys
 import weakref
 from typing import Any, ClassVar
 
+import torch
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
 
@@ -100,6 +101,7 @@ def keep(owner: str, other: str) -> None:
     """Keep an RRef in a global here, and another fork of it at another role."""
     kept.append(rpc.remote(owner, batch))  # kept
     rpc.rpc_sync(other, show, args=(kept[0],))  # passed on
+    rpc.remote(owner, torch.add, args=(torch.ones(1), 1))  # which carries no RRef
 
 
 def keep_three(owner: str) -> None:

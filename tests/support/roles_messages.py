@@ -8,6 +8,7 @@ error texts by name.
 from __future__ import annotations
 
 import resource
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -71,6 +72,25 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {"PYTHON": (count, ()), "SCRIPT": (scrip
 def two_calls(kind: str = "PYTHON") -> Seen:
     calls = [timed(lambda: rpc.rpc_sync("b", *FUNCTIONS[kind])) for _ in range(2)]
     return {"first": calls[0], "again": calls[1]}
+
+
+def interrupted(seconds: float) -> Seen:
+    """Make a call that is still being sent when a signal comes whose handler raises."""
+
+    def refuse(*_: object) -> None:
+        raise TimeoutError("too slow")
+
+    before = signal.signal(signal.SIGALRM, refuse)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        rpc.rpc_sync("b", count)
+    except TimeoutError as error:
+        rpc.rpc_sync("b", counted)  # which is late, too, so the first call has been executed then
+        return {"call": f"{type(error).__name__}: {error}"}
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    return {"call": "returned"}
 
 
 def remote(kind: str) -> Seen:

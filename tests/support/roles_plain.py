@@ -82,6 +82,11 @@ def unlucky() -> None:
     raise Unlucky("today")
 
 
+def unlucky_with_a_hook_that_fails() -> None:
+    sys.excepthook = lambda *error: 1 / 0
+    unlucky()
+
+
 class Holding:
     """What work holds."""
 

@@ -387,10 +387,6 @@ def with_own_pickler(to: str) -> list[Answer]:
     return [first, second, one(), one()]
 
 
-def refer_to_oneself() -> None:
-    rpc.remote(rpc.get_worker_info().name, function, args=(1,), timeout=0.2).to_here(0.2)
-
-
 def steps_and_calls() -> None:
     for number in (1, 2):
         log_step(number, 2, 0.0)

@@ -149,20 +149,6 @@ def test_a_fan_in_of_set_exceptions_waits_for_all_and_raises_the_first_of_the_li
     assert [answer(read).short for read in (collected.wait, lambda: wait_all(futures))] == [wanted] * 2
 
 
-def test_a_fan_in_of_an_error_in_a_callback_ends_at_once() -> None:
-    """torch 2.13.0: the manual says that `collect_all` is complete when all are."""
-    first, second = opened(2)
-    collected = collect_all([second, first.then(plays.failing(ValueError("early")))])
-    first.set_result(1)
-    assert collected.done()
-    assert not second.done()
-    got = answer(collected.wait)
-    assert got.error == "RuntimeError"
-    assert got.text.startswith(f"{IN_CALLBACK}ValueError: early\n")
-    second.set_result(2)
-    assert answer(collected.wait).text == got.text
-
-
 @pytest.mark.parametrize("way", ["wait_all", "collect_all"])
 @pytest.mark.parametrize(
     ("calls", "wanted"),

@@ -4,8 +4,8 @@ Every call of a Python function by `rpc_sync`, `rpc_async`, `remote` or an RRef'
 `torch.distributed.rpc.api`: the pickler, the two functions that send, and for the first two `_invoke_rpc`, which knows
 whether its caller waits. Only this file replaces them. No function of the program is replaced, so no reference to one
 can be stale. A call that no fault hits travels as usual. TorchScript functions and torch's own operators are not sent
-by these functions, so they are not seen. What torch sends by itself is counted if the plan names it, or has no faults
-(`engine_calls`).
+by these functions, so they are not seen. `engine_calls` sees fetches, and gradients if the plan names them or has no
+faults.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from faults.inject.call.engine_calls import Fetches, Gradients
 from faults.inject.call.envelope import Envelope, concerns, hits, sites_of
 from faults.ledger.error_links import CALLEE, first_line, links_of, of_a_handler, to_json
 from faults.ledger.ledger import Ledger
-from faults.plan.fields import BACKWARD, TO_HERE
+from faults.plan.fields import BACKWARD
 from faults.plan.plan import Plan, PlanError
 
 # How long an ending process waits for another thread to write a line (seconds). After a fork that thread may not exist.
@@ -105,9 +105,9 @@ class Calls:
         undo = ExitStack()
         undo.callback(_restore, original)
         undo.callback(callee_errors.install())
-        for site, room in ((TO_HERE, Fetches), (BACKWARD, Gradients)):
-            if not self.plan.faults or self.plan.names(site):
-                undo.callback(room(self).install())
+        undo.callback(Fetches(self).install())
+        if not self.plan.faults or self.plan.names(BACKWARD):
+            undo.callback(Gradients(self).install())
         return undo.close
 
     def _invoke(self, invoke: Callable[..., Any], to: Any, function: Any, mode: RPCExecMode, *others: Any) -> Any:
@@ -135,14 +135,16 @@ class Calls:
             note = {"site": site, "nth": numbers[site], "to": to.name, "via": via}
             self.invoked(note, timeout, envelope)
         start, in_flight = time.monotonic(), envelope is not None and bool(envelope.flight)
+        sent = False
         try:
-            packed = self._pickler.serialize(call)
+            packed, sent = self._pickler.serialize(call), True
             if envelope is not None and in_flight:
                 result = self._send_in_flight(send, to, packed, timeout, envelope)
             else:
                 result = send(to, *packed, timeout, later)
         except Exception as error:  # such as arguments that cannot be pickled, or an agent that has shut down
-            self.write_failed(note, start, error, sent=False)
+            # What a signal's handler raises may come after the call has left.
+            self.write_failed(note, start, error, sent=sent and of_a_handler(error))
             raise
         future = result._get_future() if hasattr(result, "_get_future") else result
         self._pending[id(note)] = _Pending(note, start, future, in_flight)

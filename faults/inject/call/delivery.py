@@ -71,11 +71,13 @@ def deliver(envelope: Envelope, function: Function, args: tuple[Any, ...], kwarg
     except Exception as error:
         if not isinstance(error, OutOfTurn) and id(error) not in delivery.raised:
             delivery.callee.ledger.broken(error)
+        if envelope.flight and not delivery.has_begun:  # nobody waits for this call's own answer
+            delivery.callee.begun_calls.begin(envelope.flight, first_line(error))
         raise
 
 
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
-def has_begun(site: str, key: str) -> Future[None]:
+def has_begun(site: str, key: str) -> Future[str | None]:
     """Answer, on the callee, when the call in flight with this key begins. Raises FaultError: no plan is installed
     there."""
     return _open(site).begun_calls.of(key)
@@ -99,6 +101,7 @@ class Delivery:
         self.callee, self.envelope = callee, envelope
         self.faults = envelope.faults.items()
         self.raised: set[int] = set()
+        self.has_begun = False
         self.corrupter = MessageCorrupter(self.write, envelope)
 
     def write(self, event: str, number: int, fault: Fault, **details: Any) -> None:
@@ -210,6 +213,7 @@ class Delivery:
 
     def _execute(self, function: Function, flights: Sequence[tuple[int, Fault]] = ()) -> Any:
         """Execute the function. After it has begun, the caller of a call in flight fails."""
+        self.has_begun = True
         self._write("executing")
         for number, fault in flights:
             self.write("fired", number, fault, side="flight")

@@ -2,8 +2,9 @@
 while a call is in flight (`Raise side=flight`).
 
 The caller sends two calls: first the question whether the call has begun, and then the call itself. The callee answers
-the question when the function begins. That answer fails the caller's future; the answer of the call itself is dropped.
-So the caller never fails before the callee executes, whatever the threads of the two do.
+the question when the function begins, or, with its error, if the call is refused before. That answer fails the caller's
+future; the answer of the call itself is dropped. So the caller never fails before the callee executes, whatever the
+threads of the two do.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from torch.distributed.rpc.internal import RemoteException, _handle_exception
+from torch.distributed.rpc.internal import RemoteException
 from torch.futures import Future
 
 # torch's text if the peer's end of a connection closes (transport uv, torch 2.13).
@@ -45,17 +46,22 @@ def send_in_flight(ask: Callable[[], Any], send: Callable[[], Any]) -> Any:
 def _error_of(question: Any) -> str:
     """Wait until the question is answered, and return the text of the error that the caller gets."""
     try:
-        question.wait()
+        refused = question.wait()
     except Exception as error:
         return str(error)
-    return TORN
+    return TORN if refused is None else str(refused)
 
 
 def _fail(future: Future[Any], text: str) -> None:
     """Fail a future in the way in which torch fails that of a call, so that the error survives where the program passes
     the future on (`collect_all`, an asynchronous function)."""
-    future._set_unwrap_func(_handle_exception)
+    future._set_unwrap_func(_raise)
     future.set_result(RemoteException(text, RuntimeError))
+
+
+def _raise(answer: RemoteException) -> None:
+    """Raise the error as torch does, but let nobody note it as one that a callee has raised (`callee_errors`)."""
+    raise RuntimeError(answer.msg)
 
 
 class BegunCalls:
@@ -64,12 +70,13 @@ class BegunCalls:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         # The answer of each call that has either begun or been asked about.
-        self._answers: dict[str, Future[None]] = {}
+        self._answers: dict[str, Future[str | None]] = {}
 
-    def of(self, key: str) -> Future[None]:
+    def of(self, key: str) -> Future[str | None]:
         """Return the answer to the question about the call with this key: a future that is completed when it begins.
 
-        The first one who asks for it leaves it for the second one.
+        Its value is the error of a call that was refused before it began, otherwise None. The first one who asks for it
+        leaves it for the second one.
         """
         with self._lock:
             known = self._answers.pop(key, None)
@@ -77,6 +84,6 @@ class BegunCalls:
                 known = self._answers[key] = Future()
             return known
 
-    def begin(self, key: str) -> None:
+    def begin(self, key: str, refused: str | None = None) -> None:
         """Answer the question about the call with this key, even if it is asked later."""
-        self.of(key).set_result(None)
+        self.of(key).set_result(refused)

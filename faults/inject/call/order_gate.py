@@ -56,11 +56,15 @@ class OrderGate:
             if not self.changed.wait_for(lambda: group.done >= position, due - time.monotonic()):
                 late = ", ".join(roles[group.done : position])
                 raise OutOfTurn(f"Order: nothing from {late} within {fault.seconds} s, wanted before {caller}")
+        executed = 1
         try:
             yield group
+        except OutOfTurn:  # by another fault, so it does not execute
+            executed = 0
+            raise
         finally:
             with self.changed:
-                group.done += 1
+                group.done += executed
                 if group.complete:
                     del self.groups[number, nth]
                 self.changed.notify_all()

@@ -67,8 +67,8 @@ class Hosts:
 
     @property
     def paths(self) -> dict[str, str]:
-        """Map each role to its namespace's path, for `enter_namespace` and ``nsenter --net=``. The paths are valid as
-        long as this process holds the namespaces."""
+        """Map each role to its namespace's path, for `network_namespace.enter` and ``nsenter --net=``. The paths are
+        valid as long as this process holds the namespaces."""
         return {role: _path(descriptor) for role, descriptor in self._descriptors.items()}
 
     def run(self, role: str, command: Command) -> str:
@@ -95,23 +95,12 @@ class Hosts:
             )
         except subprocess.TimeoutExpired as error:
             raise NetworkError(f"{command.words[0]} took more than {PROGRAM_SECONDS} s") from error
+        except OSError as error:
+            raise NetworkError(f"{words[0]} cannot be started: {error.strerror}") from error
         if done.returncode != 0:
             said = (done.stderr.strip() or f"ended with {done.returncode}").splitlines()[0]
             raise NetworkError(f"{' '.join(command.words)}: {said}")
         return done.stdout
-
-
-def enter_namespace(path: str) -> None:
-    """Move the calling thread, and every thread that it starts from now on, into this network.
-
-    Raises:
-        OSError: there is no such namespace, or entering it is not permitted.
-    """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        system("setns", descriptor, NEWNET)
-    finally:
-        os.close(descriptor)
 
 
 def _new_namespaces(count: int) -> list[int]:

@@ -20,10 +20,11 @@ from typing import Any, ClassVar, Self
 
 from faults.inject.announcer import Announcer
 from faults.inject.network import controller, rules
-from faults.inject.network.controller import Hosts, NetworkError, enter_namespace, lacking_programs
+from faults.inject.network.controller import Hosts, NetworkError, lacking_programs
 from faults.inject.network.rules import INTERFACE
 from faults.ledger.ledger import Ledger
 from faults.plan.plan import Fault, Plan
+from reference.system import network_namespace
 
 __all__ = ["Network", "NetworkError", "enter", "missing", "missing_netem", "prepare"]
 
@@ -126,7 +127,7 @@ def enter(folder: Path, role: str) -> None:
         raise NetworkError("a role enters its network on the main thread, from which RPC's threads come")
     path = _place(_places(folder), role)["namespace"]
     try:
-        enter_namespace(path)
+        network_namespace.enter([path])
     except OSError as error:
         raise NetworkError(f"{role} cannot enter its network {path}: {error.strerror}") from error
     os.environ.update(dict.fromkeys(_VARIABLES, INTERFACE))

@@ -120,7 +120,7 @@ class Guardian:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a new pause waits until this guardian has ended
         except BlockingIOError:
             return False
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             signal.pidfd_send_signal(self.target, signal.SIGCONT)
         return True
 

@@ -122,7 +122,7 @@ class Pause:
             pass
         self.process.kill()
         if self.process.wait() != 0:
-            with suppress(ProcessLookupError):
+            with suppress(ProcessLookupError, PermissionError):
                 signal.pidfd_send_signal(self._target, signal.SIGCONT)
         self.process.stdout.close()
         os.close(self._target)

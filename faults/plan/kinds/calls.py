@@ -70,7 +70,7 @@ class OfCall(Kind):
                 f"{self.name} cannot hit {site}: {ENGINE_SITES[site]}; wanted {others}, or a fault of a process or a "
                 f"network with at=call:{site}#N@ROLE"
             )
-        why = _OF_SIDES.get((site, str(side)), "which it cannot hit")
+        why = _OF_SIDES[site, str(side)]
         return f"{self.name} at {site} wants 'side' {' or '.join(map(repr, open_to))}, got {side!r}, {why}"
 
     def most(self, fault: Fault) -> int | None:
