@@ -48,7 +48,7 @@ def test_a_role_that_is_stuck_in_torchs_start_is_ended_and_says_where(tmp_path: 
     outcomes = played(A_AND_B, before=partial(roles_grace.a_is_stuck, tmp_path), grace=1)
     for outcome in outcomes.values():
         assert str(outcome) == "was stuck in the start of RPC, and was ended after 1 s"
-        assert "in start_agent" in stacks(outcome)
+        assert "in start_agent" in stacks(outcome), stacks(outcome)
     assert "in hold_the_gil" in stacks(outcomes["a"])
 
 
