@@ -155,7 +155,8 @@ class Supervisor(threading.Thread):
 
     def _give_up(self) -> None:
         rest = self._open()
-        for handle, why in self._grace.given_up(rest, ended=len(rest) < len(self.handles)):
+        # The first role last: its process holds the store at which the others wait, and would fail without it.
+        for handle, why in reversed(self._grace.given_up(rest, ended=len(rest) < len(self.handles))):
             handle.give_up(why)
 
     def _end_overdue(self) -> None:

@@ -21,6 +21,7 @@ import pytest
 from reference.outcome import Outcome, Overdue, PeerLost, Raised, Returned, RoleFailed
 from reference.world import World, launch
 from reference.world.link import Phase
+from reference.world.role_handle import RoleHandle
 from reference.world.supervisor import LOOK_SECONDS, Grace, Supervisor
 from tests.support import roles_grace, roles_plain
 
@@ -43,13 +44,25 @@ def stacks(outcome: Outcome) -> str:
     return outcome.stacks
 
 
-def test_a_role_that_is_stuck_in_torchs_start_is_ended_and_says_where(tmp_path: Path) -> None:
-    """All of them: in torch the constructor of the other one waits for its name, with Python's lock."""
+def test_a_role_that_is_stuck_in_torchs_start_is_ended_and_says_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them: in torch the constructor of the other one waits for its name, with Python's lock, at the store of
+    the first role. If that one were asked first, and ended, the other one's constructor might fail before it is asked.
+    """
+    give_up, asked = RoleHandle.give_up, list[str]()
+
+    def noted(handle: RoleHandle, why: str) -> None:
+        asked.append(handle.name)
+        give_up(handle, why)
+
+    monkeypatch.setattr(RoleHandle, "give_up", noted)
     outcomes = played(A_AND_B, before=partial(roles_grace.a_is_stuck, tmp_path), grace=1)
     for outcome in outcomes.values():
         assert str(outcome) == "was stuck in the start of RPC, and was ended after 1 s"
         assert "in start_agent" in stacks(outcome), stacks(outcome)
     assert "in hold_the_gil" in stacks(outcomes["a"])
+    assert asked == ["b", "a"]
 
 
 def test_a_role_that_is_stuck_reads_no_call(tmp_path: Path) -> None:
