@@ -33,5 +33,4 @@ def activate(folder: str, role: str) -> None:
 def forget_to_divide(role: str) -> None:
     """A bug: the batch server takes the sum for the mean."""
     batch: Any = importlib.import_module("reference.batch_parameter_server")
-    right = batch.average
-    batch.average = lambda model, count, buffers: right(model, 1, buffers)
+    batch.mean = lambda total, others: sum(others, total)
