@@ -66,10 +66,10 @@ def test_a_role_that_is_stuck_in_torchs_start_is_ended_and_says_where(
 
 
 def test_a_role_that_is_stuck_reads_no_call(tmp_path: Path) -> None:
-    """It holds up its caller in the middle of sending, and not who watches it."""
+    """It holds up its caller in the middle of sending, and not who watches it: half a grace later it is asked."""
     before = partial(roles_grace.a_is_stuck, tmp_path)
-    stuck = pytest.raises(RoleFailed, match=r"^a was stuck in the start of RPC, and was ended after 1 s$")
-    with launch(["a", "b"], before=before, grace=1, deadline=DEADLINE) as world, stuck:
+    stuck = pytest.raises(RoleFailed, match=r"^a was stuck in the start of RPC, and was ended after 3 s$")
+    with launch(["a", "b"], before=before, grace=3, deadline=DEADLINE) as world, stuck:
         world.call("a", len, bytes(1 << 24))
 
 
