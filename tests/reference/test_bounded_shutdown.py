@@ -320,7 +320,7 @@ class TestRanks:
 
     def test_a_first_rank_that_has_told_who_died_and_left_is_not_taken_for_the_dead(self) -> None:
         with idle() as world:
-            ended = world.run({"a": roles.play, "b": partial(roles.play_asking_late, "c"), "c": kill_oneself})
+            ended = world.run({"a": roles.play, "b": partial(roles.play_asking_late, "c")})
         for role in "ab":
             assert lost(ended, role).startswith("c is gone: ")
 

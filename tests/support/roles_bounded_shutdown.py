@@ -351,8 +351,8 @@ def end_and_fail() -> Answer:
 
 
 def play_asking_late(peer: str) -> Answer:
-    """`play`, but this rank hears the reason just after it has looked for it, and then asks the first one, until that
-    has left."""
+    """End ``peer``, and `play`; but this rank hears the reason just after it has looked for it, and then asks the first
+    one, until that has left."""
     ask, hear, looked = rpc.rpc_sync, bounded_shutdown.fail, threading.Event()
 
     def late(to: str, function: Any, **how: Any) -> Any:
@@ -368,6 +368,7 @@ def play_asking_late(peer: str) -> Answer:
         hear(text)
 
     with patch.object(rpc, "rpc_sync", late), patch.object(bounded_shutdown, "fail", news):
+        rpc.rpc_async(peer, kill_oneself)  # not before, because this rank might hear of it at once
         return play(peer)
 
 
