@@ -49,7 +49,8 @@ def judge_with_twin(
         found = explain({**given, **tensors}, reference.twin, given)
         if found.cause == "rounding":  # beyond the bound of this case all the same
             return "differs", _told(verdict, difference, run, reference), ()
-        return "differs", found.lines[0], tuple(found.lines[1:])
+        first, *others = found.lines or [difference]
+        return "differs", first, tuple(others)
     return _WORDS[verdict], _told(verdict, difference, run, reference), ()
 
 

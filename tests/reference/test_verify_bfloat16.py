@@ -12,28 +12,35 @@ import torch
 from reference import load
 from reference.batch_parameter_server import initial_model, sgd
 from reference.conform.inputs import array_of, tensor_of
+from reference.conform.suite import CATALOGUE
 from reference.conform.tensor_file import BFLOAT16, dtype_name
 from reference.conform.twin import prepared
 from reference.explain.difference import difference_of
 from reference.explain.explain import explain
 from reference.rounding.reordering import reordered
-from reference.trace import Trace
+from reference.trace import Case, Trace
 from reference.verify import judge
-from reference.verify.verify import quick
+from reference.verify.verify import case_of, quick
 from tests.support.runs import against_twin, run
 
 SERVER, LSTM = "batch_parameter_server-005", "rnn-003"
 
 
+def case_named(name: str) -> Case:
+    """Not that of `prepared`, which would run its twin, and keep it for all tests, while a test has changed torch."""
+    entry = next(each for each in CATALOGUE if each.id == name)
+    return case_of(entry.tutorial, entry.fields)
+
+
 def judged(name: str, trace: Trace) -> str:
     """The verdict of these numbers as those of a run of the case."""
-    case = prepared(name).case
+    case = case_named(name)
     return judge(Trace(case, trace.tensors), load(case.tutorial()).train_locally)[1]
 
 
 def twin_of(name: str, **fields: Any) -> Trace:
     """The twin of a case with other ``fields``."""
-    case = replace(prepared(name).case, **fields)
+    case = replace(case_named(name), **fields)
     trace: Trace = load(case.tutorial()).train_locally(case)
     return trace
 
@@ -41,12 +48,12 @@ def twin_of(name: str, **fields: Any) -> Trace:
 def computed_in_float32(name: str, **fields: Any) -> Trace:
     """What a program records that computes in float32, and rounds its numbers at the end."""
     wide = twin_of(name, dtype="float32", **fields).tensors
-    return Trace(prepared(name).case, {n: t.bfloat16() if t.is_floating_point() else t for n, t in wide.items()})
+    return Trace(case_named(name), {n: t.bfloat16() if t.is_floating_point() else t for n, t in wide.items()})
 
 
 @pytest.mark.parametrize("name", [SERVER, LSTM])
 def test_a_run_has_the_bits_of_its_twin(name: str) -> None:
-    trace = run(prepared(name).case)
+    trace = run(case_named(name))
     assert {each.dtype for each in trace.tensors.values() if each.is_floating_point()} == {torch.bfloat16}
     assert against_twin(trace).equal
 
@@ -58,7 +65,7 @@ def test_the_sharded_servers_have_the_bits_of_their_twin() -> None:
 @pytest.mark.parametrize("name", [SERVER, LSTM])
 @pytest.mark.parametrize("seed", [101, 102])
 def test_sums_in_another_order_are_within_the_bound(name: str, seed: int) -> None:
-    case = prepared(name).case
+    case = case_named(name)
     assert judged(name, reordered(load(case.tutorial()).train_locally, case, None, seed)) == "within bound"
 
 
@@ -130,7 +137,7 @@ def test_a_distance_across_zero_is_not_told_in_ulps() -> None:
 
 def test_every_parameter_is_updated() -> None:
     """torch's fused SGD leaves whole vectors of a processor as they are in 16 bits (upstream issue 191763)."""
-    case: Any = prepared(SERVER).case
+    case: Any = case_named(SERVER)
     model = initial_model(case)
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     for parameter in model.parameters():
