@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,9 @@ class RoundClock:
             self.ends[step] = now
 
     def seconds(self) -> list[float]:
-        """The seconds of each round except the first, whose begin is not reported."""
-        return [self.ends[step] - self.ends[step - 1] for step in sorted(self.ends)[1:]]
+        """The seconds of each round except the first, whose begin is not reported, and the last, in which ours records
+        the parameters."""
+        return [self.ends[step] - self.ends[step - 1] for step in sorted(self.ends)[1:-1]]
 
 
 @dataclass(frozen=True)
@@ -126,8 +128,8 @@ class Setting:
         with launch(playing, deadline=self.deadline, on_progress=clock) as world:
             measure.returned(world)
         rounds = clock.seconds()
-        if len(rounds) != self.case.steps - 1:
-            raise BenchmarkError(f"{way}: {len(rounds)} rounds were reported, wanted {self.case.steps - 1}")
+        if len(rounds) != self.case.steps - 2:
+            raise BenchmarkError(f"{way}: {len(rounds)} counted rounds were reported, wanted {self.case.steps - 2}")
         self.rounds[way].append(rounds)
         self.losses[way] = clock.losses
         return self.case.trainers * self.case.batch_size * len(rounds) / sum(rounds)
@@ -156,7 +158,7 @@ def loss_difference(a: Losses, b: Losses) -> float:
 def published(script: Path, case: Case, deadline: float) -> measure.Published:
     """The published program, which prints the samples per second of itself and of its own DDP."""
     line = r"^{}: \d+ trainers, [\d.]+ s a round, ([\d.]+) samples/s"
-    variables = {"N": case.trainers, "B": case.batch_size, "H": case.image_h, "ROUNDS": case.steps - 1}
+    variables = {"N": case.trainers, "B": case.batch_size, "H": case.image_h, "ROUNDS": case.steps - 2}
     figures = {name: line.format(re.escape(printed)) for name, printed in PUBLISHED.items()}
     return measure.Published(script, deadline, figures, lambda: variables)
 
@@ -185,10 +187,10 @@ def arguments() -> argparse.Namespace:
         "Samples per second of ResNet50 training: the batch-updating parameter server beside DDP over gloo. "
         "About 6 minutes on 2 cores, with --published about twice that."
     )
-    add = parser.add_argument
+    add, several = parser.add_argument, partial(measure.count, least=2)
     add("--trainers", type=measure.count, nargs="+", default=[1, 2, 4], help="numbers of trainers")
     add("--batch-size", type=several, nargs="+", default=[4, 20], help="images of a trainer's batch, at least 2")
-    add("--rounds", type=several, default=6, help="counted rounds, at least 2; one more runs before them")
+    add("--rounds", type=several, default=6, help="counted rounds, at least 2; two more run, before and after")
     add("--repeats", type=measure.count, default=3, help="runs of each way and setting")
     add(
         "--image-side",
@@ -202,16 +204,11 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def several(text: str) -> int:
-    """Parse a whole number of the command line, at least 2."""
-    return measure.count(text, least=2)
-
-
 def settings(wanted: argparse.Namespace) -> list[Setting]:
     """Combine every batch size with every number of trainers."""
     side = {"image_w": wanted.image_side, "image_h": wanted.image_side, "device": wanted.device}
     cases = [
-        Case(trainers=trainers, steps=wanted.rounds + 1, batch_size=batch_size, record="ends", **side)
+        Case(trainers=trainers, steps=wanted.rounds + 2, batch_size=batch_size, record="ends", **side)
         for batch_size in wanted.batch_size
         for trainers in wanted.trainers
     ]
@@ -224,7 +221,7 @@ def main() -> None:
     results = [setting.result(wanted.repeats) for setting in settings(wanted)]
     print(measure.heading(facts))
     show(results)
-    options = {"repeats": wanted.repeats, "rounds": wanted.rounds, "image_side": wanted.image_side}
+    options = {name: getattr(wanted, name) for name in ("repeats", "rounds", "image_side", "device")}
     measure.write(wanted.json, "batch_parameter_server", facts, **options, results=results)
 
 

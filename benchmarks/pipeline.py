@@ -150,7 +150,7 @@ class Setting:
 
     def ways(self) -> measure.Ways:
         """Each way's measurement: seconds per batch."""
-        ways: dict[str, Callable[[], float]] = {"one process": partial(self.alone, 1)}
+        ways: dict[str, Callable[[], float]] = {"in turn 1": partial(self.alone, 1)}  # one process
         for n in self.splits:
             ways[f"ours {n}"] = partial(self.ours, n)
             ways[f"in turn {n}"] = partial(self.alone, n)
@@ -191,7 +191,7 @@ class Setting:
         case = self.case
         title = f"batch {case.batch_size}, {case.image_w} x {case.image_h}, "
         samples = measure.interleaved(self.ways(), repeats, unit="s a batch", title=title)
-        alone = samples["one process"]
+        alone = samples["in turn 1"]
         rows = []
         for n in self.splits:
             row = {"splits": n, "ours": measure.spread(samples[f"ours {n}"])}
@@ -304,7 +304,8 @@ def main() -> None:
     show(results)
     if wanted.picture is not None:
         picture(wanted.picture, results)
-    measure.write(wanted.json, "pipeline", facts, repeats=wanted.repeats, batches=wanted.batches, results=results)
+    options = {name: getattr(wanted, name) for name in ("repeats", "batches", "device", "transfer")}
+    measure.write(wanted.json, "pipeline", facts, **options, results=results)
 
 
 if __name__ == "__main__":

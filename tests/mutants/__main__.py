@@ -42,14 +42,13 @@ def main(arguments: Sequence[str]) -> int:
     chosen = [known[name] for name in options.names] or list(MUTANTS)
     if options.changed:
         chosen = nearest(chosen)
-    seconds = min(options.seconds, max(options.until - time.time(), LEAST))
     interrupts.listen()  # a time limit or a closed terminal must leave no copy and no process either
     try:
         if options.control:
             killers = [test for each in chosen for test in each.killers][:: options.control]
             _say(f"{len(killers)} killers on the healthy code, where they must pass")
             _say(f"they pass, after {control(ROOT, killers):.0f} s")
-        return _try(chosen, seconds)
+        return _try(chosen, min(options.seconds, max(options.until - time.time(), LEAST)))
     except (Unhealthy, NoCheckout) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

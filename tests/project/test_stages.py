@@ -130,6 +130,7 @@ class TestNightly:
             ({"reference/pipeline.py", "README.md"}, False),
             ({"reference/training/vision.py"}, False),
             ({"constraints.txt"}, False),
+            ({"reference/verify/verify.py"}, False),
             ({"reference/cli/main.py"}, True),
         ],
     )

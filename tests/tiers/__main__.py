@@ -28,7 +28,7 @@ BUGS, BUGS_UNTIL = 130, 540
 RESNET = (
     "constraints.txt",
     *(f"reference/{name}" for name in ("batch_parameter_server", "sharded_parameter_server", "pipeline")),
-    *(f"reference/{room}/" for room in ("exact", "rpc", "trace", "training")),
+    *(f"reference/{room}/" for room in ("exact", "rounding", "rpc", "trace", "training", "verify", "world")),
 )
 
 HOUR = 3600
@@ -65,8 +65,8 @@ def nightly(seed: int, kept: Path) -> list[Stage]:
         (Job("nemesis", f"python -m tests.nemesis --seconds 600 --seed {seed} --keep {kept / 'nemesis'}"),),
         (Job("crashes", crashes),),
         # Without the versions of this environment, which tox would hand on.
-        (Job("lowest", "env -u PIP_CONSTRAINT python -m tox run -e lowest"),),
-        (Job("latest", "env -u PIP_CONSTRAINT python -m tox run -e latest"),),
+        (Job("lowest", "env -u PIP_CONSTRAINT python -m tox run -r -e lowest"),),
+        (Job("latest", "env -u PIP_CONSTRAINT python -m tox run -r -e latest"),),
     ]
 
 
