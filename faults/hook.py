@@ -42,7 +42,7 @@ from faults.ledger.record import COMMAND, is_traced, read_plan
 from faults.ledger.snapshot import Snapshot, to_events
 from faults.plan.places import Moment
 from faults.plan.plan import Plan
-from faults.tracing import RELEASE, current_tracer
+from faults.tracing import RELEASE
 from reference.system import moments
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _init_rpc(
     """Replace `rpc.init_rpc`."""
     if plan.at("network"):
         network.enter(folder, name)
-    announcer = activate(folder, name, plan, world=_meeting_place(rpc_backend_options))
+    announcer = activated(folder, name, plan, world=_meeting_place(rpc_backend_options))
     backend, options = messages.backend_for(plan, name, backend, rpc_backend_options, world_size)
     with messages.without_shared_memory() if plan.at("message") else nullcontext():
         original(name, backend, rank, world_size, options)
@@ -126,15 +126,21 @@ def _meeting_place(options: Any) -> str:
     return place
 
 
-def activate(
-    folder: str | os.PathLike[str], role: str, plan: Plan | None = None, *, world: str | None = None
-) -> Announcer:
+def activate(folder: str | os.PathLike[str], role: str) -> None:
     """Put the plan to work in this process now. A world whose RPC is up already can end it by `deactivate`.
-
-    ``world``: the place where the process meets the others, if it is known.
 
     Raises:
         PlanError: the plan cannot be read, or needs an agent that this torch does not have.
+    """
+    activated(folder, role)
+
+
+def activated(
+    folder: str | os.PathLike[str], role: str, plan: Plan | None = None, *, world: str | None = None
+) -> Announcer:
+    """`activate` a plan, by default that of the folder. Return what announces this process's moments.
+
+    ``world``: the place where the process meets the others, if it is known.
     """
     _active.close()
     place = Path(folder)
@@ -230,7 +236,8 @@ def _listen(announcer: Announcer, ledger: Ledger, undo: ExitStack) -> None:
     if not present():
         undo.callback(patch_all_references("shutdown", api.shutdown, partial(_shutdown, api.shutdown)))
     hooks: dict[str, Callable[..., None]] = {"_finalize_shutdown": _finalize}
-    tracer = current_tracer()
+    tracing: Any = sys.modules.get("faults.tracing.tracer")  # a process that does not trace need not import it
+    tracer: Tracer | None = tracing and tracing.Tracer.current
     if tracer is not None:
         hooks[RELEASE] = partial(_take_snapshot, tracer)
         ledger.write("tracing")

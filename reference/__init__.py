@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from types import ModuleType
 
@@ -27,8 +26,3 @@ def load(name: str) -> ModuleType:
     if name not in TUTORIALS:
         raise KeyError(name)
     return import_module(f"{__name__}.{name}")
-
-
-def loaded() -> list[str]:
-    """Return the names of the tutorials' modules that this process has imported."""
-    return [module for name in TUTORIALS if (module := f"{__name__}.{name}") in sys.modules]

@@ -11,7 +11,7 @@ An episode is ``n_steps`` steps of every observer, over as many starts of its en
 Rewards, actions and log-probabilities are (step, observer) in both modes. Published without batching, log-probabilities
 are (observer, step, 1): their product with rewards broadcasts, and every action is rewarded with all observers'
 rewards (S2.27). Each observer's actions and dropout masks come from a generator of its own (`cartpole.ObserverRng`), so
-the order of their calls decides nothing, and with dropout off both modes compute the same (S2.29).
+the order of their calls decides nothing, and both modes agree within rounding, with dropout too (S2.29).
 """
 
 from __future__ import annotations

@@ -82,7 +82,8 @@ class Trainer:
         """Run the forward pass, the backward pass and the step of one context, in a thread of its own.
 
         Raises:
-            threading.BrokenBarrierError: another context did not finish its backward pass in time.
+            threading.BrokenBarrierError: another context failed, or did not finish its backward pass in time.
+            TimeoutError: the context before this one did not make its step in time.
         """
         with dist_autograd.context() as context_id:
             try:

@@ -1,7 +1,8 @@
 """Train asynchronously: each worker pulls the parameters from one server and pushes its gradients there.
 
 Source: seed 001 (its one listing). The published program never finds its server, never gives a worker the server's
-weights and may crash the server (S1.1 to S1.17). This program keeps its classes, methods and messages.
+weights and may crash the server (S1.1 to S1.17). This program keeps its class and its methods, which also take the
+worker's name and the number of the call.
 
 Roles: ``ps`` owns the model (10 inputs, 1 output) and returns the trace; each ``worker1`` … pulls the parameters,
 computes the gradients of a batch (batch_size, 10) and sends them. With ``staleness`` 1 a worker computes the next

@@ -130,7 +130,8 @@ class DistResNet50(nn.Module):
 
     def values(self) -> tuple[Named, Named]:
         """Parameters and buffers of both shards, as ``shard1.…`` and ``shard2.…``."""
-        return joined(*(rref.rpc_sync().values() for rref in (self.p1_rref, self.p2_rref)))
+        parameters, buffers = zip(*(rref.rpc_sync().values() for rref in (self.p1_rref, self.p2_rref)), strict=True)
+        return joined(*parameters), joined(*buffers)
 
     def resume(self) -> None:
         """Let both shards go on from their last checkpoints."""
@@ -153,8 +154,7 @@ class DistResNet50(nn.Module):
 
     def gradients(self, context_id: int) -> Named:
         """The gradients of both shards in that context, once `await_gradients` has returned."""
-        first, second = (rref.rpc_sync().gradients(context_id) for rref in (self.p1_rref, self.p2_rref))
-        return joined((first, {}), (second, {}))[0]
+        return joined(*(rref.rpc_sync().gradients(context_id) for rref in (self.p1_rref, self.p2_rref)))
 
 
 # --- The lesson, steps 3 and 4: the training loop and the roles ------------------------------------------------------

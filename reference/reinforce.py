@@ -8,8 +8,9 @@ and returns the trace. At each step an observer asks the agent for an action and
 episode the agent updates its policy once, from the returns of all observers. They are discounted for each observer by
 itself, never across observers, and then normalised together to mean 0 and variance 1.
 
-For each episode the trace has every observer's actions (its steps,) and rewards (its steps,); the loss, the gradients
-and the parameters; and ``reward``: the worst observer's sum and its running average, in which the newest counts 5 %.
+For each episode the trace has every observer's actions, log-probabilities and rewards, (its steps,) each; the loss,
+the gradients and the parameters; and ``reward``: the worst observer's sum and its running average, in which the newest
+counts 5 %.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from torch import nn, optim
 from torch.distributed.rpc import RRef
 
 from reference.roles import Roles, numbered
-from reference.rpc.remote_method import _call_method, _remote_method
+from reference.rpc.remote_method import _call_method
 from reference.rpc.waiting import Liveness
 from reference.trace import checkpoint
 from reference.trace.case import number_field, text_field
@@ -162,8 +163,11 @@ class Agent(cartpole.Learner):
     def save(self, step: int, recorder: Recorder) -> None:
         """Save what decides the episodes after the first ``step``, with all observers."""
         if checkpoint.due(step):
-            for ob_rref in self.ob_rrefs.values():
-                _remote_method(Observer.save, ob_rref, step)
+            calls = [
+                rpc.rpc_async(rref.owner(), _call_method, args=(Observer.save, rref, step), timeout=self.case.timeout)
+                for rref in self.ob_rrefs.values()
+            ]
+            torch.futures.wait_all(calls)
             checkpoint.save(step, agent=self, trace=recorder)
 
 

@@ -2,7 +2,7 @@
 
 Source: seed 003 (remote reference: worker 0 sets up dependencies between four others, no data goes through it).
 
-Roles: ``worker0`` coordinates; for each step and worker it returns how many payloads crossed the network, as counted by
+Roles: ``worker0`` coordinates; for each step and worker it returns the bytes that crossed the network, as counted by
 the worker's kernel. ``worker1`` and ``worker2`` make data, ``worker3`` adds the two, ``worker4`` scales the sum, keeps
 it and returns the trace. A payload is (side, side) in float32, of whole numbers from 1 to 1000: the sum and the scaled
 sum are exact in float32, so each has the same bits, with fused operations or without.
@@ -101,11 +101,6 @@ def payloads(case: Case, crossed: dict[str, Traffic]) -> Tensors:
     return counts
 
 
-def measure() -> Traffic:
-    """Runs on every worker: read its own counters."""
-    return traffic()
-
-
 def note(counts: Tensors) -> None:
     """Runs on worker4: take the coordinator's counts of a step for the trace."""
     _noted.put(counts)
@@ -133,9 +128,9 @@ def run_coordinator(case: Case) -> list[dict[str, Traffic]]:
     steps = []
     with rpc_timeout(case.timeout):
         for step in range(case.steps):
-            before = {name: rpc.rpc_sync(name, measure) for name in WORKERS}
+            before = {name: rpc.rpc_sync(name, traffic) for name in WORKERS}  # each worker's own counters
             flow(case, step).to_here(timeout=case.timeout)  # fetches None, which says that the data has arrived
-            crossed = {name: rpc.rpc_sync(name, measure) - before[name] for name in WORKERS}
+            crossed = {name: rpc.rpc_sync(name, traffic) - before[name] for name in WORKERS}
             if round(crossed["worker3"].received / payload(case)) < 2:
                 seen, wanted = crossed["worker3"].received, 2 * payload(case)
                 raise NotMeasured(f"worker3 counted {seen} bytes, wanted about {wanted}: is this TCP?")

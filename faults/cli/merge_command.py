@@ -73,7 +73,8 @@ def merge(reports: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return {
         **whole,
         "passed": None if passed and (not_run or missing) else passed,
-        "runs": list(runs.values()),
+        # A table's cell shows the first call before the last one, which may be in an earlier part.
+        "runs": sorted(runs.values(), key=lambda run: run.get("cell", {}).get("occurrence") == "last"),
         "not_run": not_run,
         "part": [1, 1],
         "missing": missing,

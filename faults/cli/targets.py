@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -69,27 +68,17 @@ def target_of(
         f"{command} ... --script my.py", f"{about[1]} All words after --script are the program's command.", *options[1]
     )
     given = parser.parse_args(arguments)
-    return ScriptTarget.of(startable(only_theirs(program, options[1])), given), given
+    return ScriptTarget(startable(only_theirs(program, options[1])), given), given
 
 
-@dataclass(frozen=True)
 class ScriptTarget:
-    """A program of the user's own. The fields are the options of the commands that have them."""
+    """A program of the user's own. Raises BadInput: an option of its command has no effect without another one."""
 
-    command: Sequence[str]
-    results: Results
-    deadline: float | None
-    bound: float | None
-    trace: bool
-    expected: Sequence[str]
-
-    @classmethod
-    def of(cls, command: Sequence[str], options: Any) -> ScriptTarget:
-        """Make a target from a command's options. Raises BadInput: an option has no effect without another one."""
+    def __init__(self, command: Sequence[str], options: Any) -> None:
         given = vars(options)
-        results = results_of(options) if "check" in given else Results()
-        trace, expected = given.get("leaks") == "trace", given.get("expect_error", ())
-        return cls(command, results, options.deadline, given.get("bound"), trace, expected)
+        self.command, self.deadline, self.bound = command, options.deadline, given.get("bound")
+        self.results = results_of(options) if "check" in given else Results()
+        self.trace, self.expected = given.get("leaks") == "trace", given.get("expect_error", ())
 
     @property
     def name(self) -> str:
@@ -124,7 +113,8 @@ class ScriptTarget:
                 why = second.difference if second.trace == "wrong" else judgement.verdict
                 raise SweepFailed(f"two healthy runs of {self.name} differ: {why} (--ignore leaves out what changes)")
         patience = max(SECONDS, TIMES * found.seconds)
-        _tell(found, results, patience if self.deadline is None else self.deadline)
+        own = f"{patience:.0f} s, or later if its own timeouts are longer"
+        _tell(found, results, own if self.deadline is None else f"{self.deadline:g} s")
         return found, partial(self._run, expected=self.expected, patience=patience, results=results)
 
     def turn(self, healthy: Run) -> float:
@@ -135,9 +125,8 @@ class ScriptTarget:
         return run_script(self.command, plan, place, **own, **how)
 
 
-def _tell(healthy: Run, results: Results, deadline: float) -> None:
-    said = f"the healthy run took {healthy.seconds:.1f} s; a run is overdue after {deadline:.0f} s"
-    print(f"{said}, or later if its own timeouts are longer", file=sys.stderr)
+def _tell(healthy: Run, results: Results, deadline: str) -> None:
+    print(f"the healthy run took {healthy.seconds:.1f} s; a run is overdue after {deadline}", file=sys.stderr)
     if not results.wanted:
         wanted = "--check, --same-output or --same-file"
         print(f"no result is checked, so a run that ends with status 0 is unchecked: wanted {wanted}", file=sys.stderr)

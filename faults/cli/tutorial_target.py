@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,22 +24,13 @@ from reference.world.start import LONGEST
 TIMEOUT = 3.0
 
 
-@dataclass(frozen=True)
 class TutorialTarget:
-    """A tutorial, or any other subject. The fields are the options of the commands that have them."""
+    """A tutorial, or any other subject, with the options of its command."""
 
-    subject: Subject
-    deadline: float | None
-    trace: bool
-    expected: Sequence[str]
-    restarts: int = 0
-
-    @classmethod
-    def of(cls, subject: Subject, options: Any) -> TutorialTarget:
-        """Make a target from a command's options."""
+    def __init__(self, subject: Subject, options: Any) -> None:
         given = vars(options)
-        trace, expected = given.get("leaks") == "trace", given.get("expect_error", ())
-        return cls(subject, given.get("deadline"), trace, expected, given.get("restarts", 0))
+        self.subject, self.deadline, self.restarts = subject, given.get("deadline"), given.get("restarts", 0)
+        self.trace, self.expected = given.get("leaks") == "trace", given.get("expect_error", ())
 
     @property
     def name(self) -> str:
@@ -87,7 +77,7 @@ def tutorial_of(
     check_device(case)
     # What a command with this case's options would run, if they were left out.
     usual = quick(name, timeout=TIMEOUT, **{key: value for key, value in given.items() if key == "arithmetic"})
-    return TutorialTarget.of(of_tutorial(case, usual), chosen), chosen
+    return TutorialTarget(of_tutorial(case, usual), chosen), chosen
 
 
 def _name_of_tutorial(command: str, arguments: Sequence[str]) -> str:

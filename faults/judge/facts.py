@@ -61,11 +61,6 @@ class Failure:
     links: Sequence[Link]
 
     @property
-    def types(self) -> set[str]:
-        """The classes of the errors that ended it."""
-        return {name for each in self.itself for name in each.types}
-
-    @property
     def itself(self) -> list[Link]:
         """The error that ended it; of a group its members, too, and of a failed call the error of the callee."""
         own: list[int] = []
@@ -334,7 +329,7 @@ def _end(run: Run, events: Sequence[Event], process: int, status: int | None, hi
         status = int(left.details.get("status") or 0)
     if raised is not None:
         links = links_in(raised)
-        cut = ", and then a signal ended it" if process in run.gone else ""
+        cut = ", and then a signal ended it" if status is None and process in run.gone else ""
         text = f"raised {raised.details.get('error')}{cut}"
         return End("Raised", text, raised.time + run.zero, links[0].types if links else (), process)
     if status:

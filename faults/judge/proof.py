@@ -107,10 +107,22 @@ def fired(run: Run, proofs: Proofs) -> Proof:
     return True, f"{len(run.plan.faults)} of {len(run.plan.faults)} faults"
 
 
+def _twice(run: Run) -> set[int]:
+    return {number for number, fault in enumerate(run.plan.faults) if fault.traits.unfinished}
+
+
+def unended(run: Run) -> bool:
+    """Whether a call that began again has not ended yet."""
+    twice = _twice(run)
+    again = (each for each in run.timeline.of("fired", "effective") if each.details.get("fault") in twice)
+    told = Counter(each.event for each in again)
+    return told["fired"] > told["effective"]
+
+
 def _completed(run: Run) -> Iterator[Event]:
     """Yield the firings that prove a fault: none that failed then. A `Duplicate` fires when a call begins again: it is
     proven at the end."""
-    twice = {number for number, fault in enumerate(run.plan.faults) if fault.traits.unfinished}
+    twice = _twice(run)
     failed = {_victim(event) for event in run.timeline.of("failed")}
     yield from (event for event in firings(run) if event.details["fault"] not in twice and _victim(event) not in failed)
     yield from (event for event in run.timeline.of("effective") if event.details.get("fault") in twice)

@@ -1,23 +1,8 @@
 """The ledger of one role: what really happened, one JSON line per event, in ``ROLE.jsonl`` of the run's folder.
 
 A line is one ``write`` to a file opened for appending. So the lines of a killed role remain; at worst the last one is
-torn. Each line names the ``process`` that wrote it, because several may play one role, even at the same time. Events:
-
-- ``start``: a process opens the ledger: the schema, the clocks, its id, and where its world meets (``world``).
-- ``up``: RPC has started; ``step``: the role has logged this step, up to 10,000; ``shutdown``: its shutdown begins;
-  ``left``: what is left behind at that shutdown. ``writing``, ``written``, ``valid``: a checkpoint's moments.
-- ``tracing``: RRefs and autograd contexts are traced. ``held``, ``made``, ``context``, then ``traced``: what it
-  holds when all roles have ended their work (`faults.ledger.snapshot`); ``untraced``: why that could not be found out.
-- ``planned``: a fault of the plan that this role may fire. ``fired``: it did. ``effective``: its effect was seen.
-- ``invoke``, then ``ok``, ``fail`` (it certainly did not succeed) or ``info`` (it may have executed): calls, at the
-  caller.
-- ``executing``, ``executed``: calls that a fault has hit, at the callee; ``refused``: a second execution that raised.
-- ``raised``: an exception ended a process; ``interrupted``: a KeyboardInterrupt did; ``thread``: an exception ended
-  only a thread; ``logged``: the program logged an error; ``exit``: a script's process ends in order, with this status
-  if it is known by then. ``links``, here and for a call that failed: the error's chain (`error_links`).
-- ``broken``: `faults` itself has failed, with the traceback.
-- ``failed``: a fault that could not be fired, and why. ``resumed``, ``died``: the end of a pause; ``healed``:
-  the end of a network's fault.
+torn. Each line names the ``process`` that wrote it, because several may play one role, even at the same time.
+docs/verdicts.md says of each event who writes it, and when.
 """
 
 from __future__ import annotations

@@ -63,9 +63,10 @@ def roles_of(timeline: Timeline) -> list[str]:
     return [role for role in timeline.roles if not role.startswith("+")]
 
 
-def starts_of(timeline: Timeline) -> dict[int, Event]:
-    """Return the last start of each process that has played a role, by its id."""
-    return {int(event.details["pid"]): event for event in timeline.of("start") if not event.role.startswith("+")}
+def starts_of(timeline: Timeline, boot: str | None = None) -> dict[int, Event]:
+    """Return the last start of each process that has played a role, by its id. ``boot``: on this machine only."""
+    starts = (each for each in timeline.of("start") if not each.role.startswith("+"))
+    return {int(each.details.get("pid", 0)): each for each in starts if boot in (None, each.details.get("boot"))}
 
 
 def steps_of(role: str, timeline: Timeline, what: str = "step") -> list[int]:

@@ -147,6 +147,8 @@ EARLIER = ".faults-earlier"
 REPLACED = ".faults-replaced"
 # The folder of a script's output and of the files that it wrote (`faults.script.results`).
 RESULTS = "faults-results"
+# The folder of the checkpoints of a world that may be started again.
+CHECKPOINTS = "faults-checkpoints"
 
 _BEGIN = b'{"event": "start"'
 # The end of a file's name to which a script's process writes its exit status (`faults.script.process_end`).
@@ -249,7 +251,7 @@ def _files(place: Path) -> list[Path]:
     ledgers = sorted(place.glob(f"*{SUFFIX}"))
     named = [place / name for name in (PLAN, RUN, SCRATCH, TRACE, "network.json")]
     files = [each for each in (*named, *ledgers, *_printed(place, ledgers), *_signs(place)) if each.is_file()]
-    return [*files, *filter(Path.is_dir, [place / RESULTS])]
+    return [*files, *filter(Path.is_dir, [place / RESULTS, place / CHECKPOINTS])]
 
 
 def _printed(place: Path, ledgers: list[Path]) -> list[Path]:

@@ -224,7 +224,8 @@ def living(timeline: Timeline) -> dict[int, Event]:
 
 
 def _here(timeline: Timeline) -> dict[int, Event]:
-    return {pid: event for pid, event in starts_of(timeline).items() if event.details.get("boot") == boot_id()}
+    """Return the last start of each process of this machine that has played a role, by its id."""
+    return starts_of(timeline, boot_id())
 
 
 def maker(name: str) -> int | None:

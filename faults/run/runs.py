@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -21,7 +20,7 @@ from faults.judge.rules import judge as judge_run
 from faults.ledger import record
 from faults.ledger.ledger import read
 from faults.ledger.record import End, Run
-from faults.ledger.run_files import renewed
+from faults.ledger.run_files import CHECKPOINTS, renewed
 from faults.plan.plan import Plan, PlanError
 from faults.run.leftovers import adopting, leaks
 from reference.outcome import Outcome, Raised, is_ended_with_another
@@ -90,9 +89,6 @@ def prepared(plan: Plan, folder: str | os.PathLike[str]) -> Path:
     with renewed(plan, folder) as place:
         return place
 
-
-# The folder of a run's checkpoints, in its own.
-CHECKPOINTS = "checkpoints"
 
 Functions = Mapping[str, Callable[..., object]]
 
@@ -164,7 +160,6 @@ def _launch_and_record(
     with at_work(plan, place, list(subject.roles), record=recorded) as arguments, adopting() as left:
         arguments["options"] = {**arguments.get("options", {}), "rpc_timeout": subject.timeout}
         if restarts and subject.checkpoints is not None:
-            shutil.rmtree(place / CHECKPOINTS, ignore_errors=True)
             arguments |= {"checkpoints": subject.checkpoints(place / CHECKPOINTS), "restarts": restarts}
         arguments["grace"] = min(bound + lasting(plan), LONGEST)  # a role that ends within the bound has not hung
         with launch(subject.roles, deadline=due, folder=place, isolated=subject.isolated, **arguments) as world:

@@ -182,13 +182,14 @@ class SweepFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Result:
-    """The run of a cell or of a pair of cells. ``told``: what reports tell of it; ``calls``: those that were made."""
+    """The run of a cell or of a pair of cells. ``told``: what reports tell of it; ``calls``: how many each caller made
+    of each site, in a life at most."""
 
     cells: Cells
     judgement: Judgement
     folder: Path
     told: Mapping[str, Any] = field(default_factory=dict)
-    calls: frozenset[Call] = frozenset()
+    calls: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool | None:
@@ -239,8 +240,10 @@ def in_folder(folder: Path, number: int) -> Path:
 def run_cell(run: Runner, cells: Cells, place: Path) -> Result:
     """Run a cell, or a pair, once."""
     found, judgement = run(plan_of(cells), place)
-    made = found.timeline.of("invoke", "gradient")
-    calls = frozenset((event.role, str(event.details["site"]), int(event.details["nth"])) for event in made)
+    calls: dict[tuple[str, str], int] = {}
+    for event in found.timeline.of("invoke", "gradient"):
+        made = event.role, str(event.details["site"])
+        calls[made] = max(calls.get(made, 0), int(event.details["nth"]))
     return Result(cells, judgement, place, told(Facts(found)), calls)
 
 
@@ -256,8 +259,13 @@ def pairs_of(results: Sequence[Result]) -> Iterator[Cells]:
         if cell.fault.place != "call":
             continue
         following = replace(cell, occurrence="next", fault=replace(cell.fault, nth=max(cell.fault.numbers or [0]) + 1))
-        if following.hit <= calls and following.fault not in tried:
+        if _made(following.hit, calls) and following.fault not in tried:
             yield cell, following
     for (first, calls_of_first), (second, calls_of_second) in combinations(survived, 2):
-        if first.hit.isdisjoint(second.hit) and first.hit <= calls_of_second and second.hit <= calls_of_first:
+        both = _made(first.hit, calls_of_second) and _made(second.hit, calls_of_first)
+        if both and first.hit.isdisjoint(second.hit):
             yield first, second
+
+
+def _made(hit: Collection[Call], calls: Mapping[tuple[str, str], int]) -> bool:
+    return all(calls.get((caller, site), 0) >= nth for caller, site, nth in hit)

@@ -52,18 +52,12 @@ class _Loader(importlib.abc.Loader):
         process_end.watch(Path(self.folder))
 
 
-class _WithoutCollections(importlib.abc.Loader):
+class _WithoutCollections(_Loader):
     """Load torch without garbage collections, which find nothing in it, and exempt it from later ones.
 
     Collections take a sixth of its import, and a quarter of the time of a program that only imports it: the end of
     Python looks through all objects again.
     """
-
-    def __init__(self, loader: importlib.abc.Loader) -> None:
-        self.loader = loader
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self.loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
         assert module.__spec__ is not None
@@ -136,7 +130,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         if name == _RPC:
             sys.meta_path.remove(self)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader, self.folder) if name == _RPC else _WithoutCollections(spec.loader)
+            spec.loader = (_Loader if name == _RPC else _WithoutCollections)(spec.loader, self.folder)
         return spec
 
     def _after_rpc(self, name: str) -> ModuleSpec | None:

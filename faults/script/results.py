@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import IO, Any
 
 from faults.ledger.run_files import RESULTS
 from faults.plan.places import shown
@@ -166,8 +166,11 @@ class Results:
     def of(self, healthy: Path) -> Results:
         return replace(self, healthy=healthy)
 
-    def begin(self, folder: Path) -> tuple[Path, Path]:
-        """Make the folder for results, and return the files for the standard output and the standard error.
+    @contextmanager
+    def printed_into(self, folder: Path) -> Iterator[dict[str, IO[bytes]]]:
+        """Make the folder for results, and yield where the command prints, as arguments of `Popen`.
+
+        If the block fails, none of the program's files stays in its place: the next run could not begin.
 
         Raises:
             StaleResult: a file that the run has to write is there already.
@@ -177,13 +180,9 @@ class Results:
                 raise StaleResult(f"{path} is there before the run that has to write it: wanted no such file")
         place = folder / RESULTS
         place.mkdir()
-        return place / OUTPUT, place / ERRORS
-
-    @contextmanager
-    def taken_after_an_error(self, folder: Path) -> Iterator[None]:
-        """Leave none of the program's files in its place if the block fails: the next run could not begin."""
         try:
-            yield
+            with (place / OUTPUT).open("ab") as output, (place / ERRORS).open("ab") as errors:
+                yield {"stdout": output, "stderr": errors}
         except BaseException:
             self._take(folder)
             raise

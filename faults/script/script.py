@@ -12,19 +12,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from faults.inject.process.target import CannotFireError, process_of
 from faults.judge.bound import allowed
 from faults.judge.facts import Facts, crashes
 from faults.judge.rules import Judgement, judge
 from faults.ledger import record
 from faults.ledger.ledger import Timeline, read
-from faults.ledger.moments_seen import roles_of, starts_of
+from faults.ledger.moments_seen import starts_of
 from faults.ledger.record import COMMAND, End, RecordError, Run
 from faults.ledger.run_files import renewed, statuses
 from faults.plan.plan import Plan, PlanError
@@ -54,20 +52,6 @@ def tied_environment() -> Iterator[dict[str, str]]:
         watcher.communicate()  # closes its input, and waits until it ends
 
 
-@dataclass(frozen=True)
-class Ended:
-    """The end of a command, the roles that still ran then, the processes it left, the ledgers, and where an overdue
-    command's processes waited. ``statuses``, ``gone``: as in `faults.ledger.record.Run`."""
-
-    end: End
-    running: set[int]
-    orphans: list[str]
-    timeline: Timeline
-    waits: dict[str, str] = field(default_factory=dict)
-    statuses: dict[int, int] = field(default_factory=dict)
-    gone: dict[int, float] = field(default_factory=dict)
-
-
 def end_of(status: int, time: float, process: int = 0) -> End:
     """Return the end of a command with this status, negative for a signal."""
     if status == 0:
@@ -83,8 +67,9 @@ def execute(
     first: float,
     deadline: Callable[[], float],
     survivors: Callable[[], float],
-) -> Ended:
-    """Start the command, and wait for its end. Its processes find the file for their stacks there.
+) -> tuple[dict[str, Any], list[str]]:
+    """Start the command, and wait for its end. Its processes find the file for their stacks there. Return what is known
+    of the ends, as fields of `faults.ledger.record.Run`, and the processes that the command left.
 
     ``streams``: where it prints, as arguments of `Popen`; ``first``: seconds after which ``deadline`` is asked for the
     seconds until the command is overdue, because these depend on what the ledgers tell by then; ``survivors``: asked
@@ -102,13 +87,22 @@ def execute(
         )
         try:
             end = _wait(process, ends, first, deadline)
-            ended = _overdue(end, place) if end.kind == "Overdue" else _ended(end, place, left, ends, survivors)
+            # Before anything is done to its processes. A command that was killed could not clean up; roles that outlive
+            # it have their bound.
+            orphans = left(grace_of(place)) if end.kind in ("Returned", "Exited") else []
+            overdue = end.kind == "Overdue"
+            grace = 0.0 if overdue else survivors() if end.kind == "Killed" else GRACE
+            running = _running(timeline := read(place), grace)
+            roles = {pid: event.role for pid, event in starts_of(timeline).items()}
+            waiting = waits(place, roles) if overdue else {}
+            ends.wait(0.0)
         finally:
             _end(process)
             ends.close()
         told = {pid: status for pid, status in statuses(place).items() if status is not None}
         gone = {pid: seen for pid, seen in ends.seen.items() if pid not in told}
-        return replace(ended, orphans=ended.orphans or left(), statuses=told, gone=gone)
+        fields = {"ends": {COMMAND: end}, "running": sorted(running), "waits": waiting, "statuses": told, "gone": gone}
+        return fields, orphans or left()
 
 
 class _Ends:
@@ -138,22 +132,6 @@ class _Ends:
         self._handles.clear()
 
 
-def _overdue(end: End, place: Path) -> Ended:
-    """Look at a command that is to be killed, before anything is done to its processes."""
-    timeline = read(place)
-    roles = {pid: event.role for pid, event in starts_of(timeline).items()}
-    return Ended(end, _running(timeline, 0.0), [], timeline, waits(place, roles))
-
-
-def _ended(end: End, place: Path, left: Callable[..., list[str]], ends: _Ends, survivors: Callable[[], float]) -> Ended:
-    """Look at what a command leaves, before its session is killed. A command that was killed could not clean up; roles
-    that outlive it have their bound."""
-    orphans = left(grace_of(place)) if end.kind in ("Returned", "Exited") else []
-    running = _running(read(place), survivors() if end.kind == "Killed" else GRACE)
-    ends.wait(0.0)
-    return Ended(end, running, orphans, read(place))
-
-
 def environment_for(place: Path) -> dict[str, str]:
     """Return the environment of a command whose processes find the plan of this folder."""
     path = [str(Path(__file__).parents[1] / "startup"), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -181,10 +159,10 @@ def grace_of(place: Path) -> float:
     return GRACE_OF_KILLED if crashes(read(place)) else GRACE
 
 
-def _running(timeline: Timeline, grace: float) -> set[int]:
-    """Return the processes of roles that do not end within ``grace`` seconds after the command."""
+def _running(timeline: Timeline, grace: float) -> dict[int, str]:
+    """Return the processes of roles that do not end within ``grace`` seconds, with their roles."""
     due = time.monotonic() + grace
-    return {pid for pid in living(timeline) if not ends_by(pid, due)}
+    return {pid: event.role for pid, event in living(timeline).items() if not ends_by(pid, due)}
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -243,36 +221,24 @@ def run_script(
             first_seen, last = so_far()
             return max(patience, max(0.0, first_seen - begun) + last + LATER)
 
-        with _printing(results, place) as streams, results.taken_after_an_error(place):
-            ended = execute(command, place, streams, deadline or patience, due, lambda: so_far()[1])
+        with results.printed_into(place) as streams:
+            fields, orphans = execute(command, place, streams, deadline or patience, due, lambda: so_far()[1])
         seconds = time.monotonic() - begun
-        trace_, difference = results.end(place, ended.end.returned) or (None, "")
+        trace_, difference = results.end(place, fields["ends"][COMMAND].returned) or (None, "")
         record.write(
             place,
             name=shlex.join(command),
-            ends={COMMAND: ended.end},
-            statuses=ended.statuses,
-            gone=ended.gone,
-            running=sorted(ended.running),
-            waits=ended.waits,
+            **fields,
             bound=bound,
             seconds=seconds,
             trace=trace_,
             difference=difference,
-            leaks=[*leaks(ended.timeline), *ended.orphans],
+            leaks=[*leaks(read(place)), *orphans],
             start=begun,
             recorded=True,
         )
         found = record.read(place)
         return found, judge(found, expected=expected)
-
-
-@contextmanager
-def _printing(results: Results, place: Path) -> Iterator[dict[str, IO[bytes]]]:
-    """Yield where the command prints. Raises StaleResult."""
-    output, errors = results.begin(place)
-    with output.open("ab") as first, errors.open("ab") as second:
-        yield {"stdout": first, "stderr": second}
 
 
 def _so_far(place: Path, plan: Plan, bound: float | None) -> tuple[float, float]:
@@ -289,7 +255,8 @@ _LAST_SIGNAL = 64
 def record_end(folder: str | os.PathLike[str], status: int) -> None:
     """Write ``run.json`` from what the ledgers tell and from the command's exit ``status`` (128 + N: signal N).
 
-    The command counts as ended at the time of the last event. What is left is told of the processes on this machine.
+    The command counts as ended at the time of the last event. What is left is told of the processes on this machine,
+    which have `GRACE` seconds to end.
 
     Raises:
         RecordError: the folder holds no prepared run, or one whose end is recorded.
@@ -299,7 +266,7 @@ def record_end(folder: str | os.PathLike[str], status: int) -> None:
     if found.complete:
         raise RecordError(f"{place} tells how its run ended: wanted one that `prepare` made, to record an end")
     timeline = found.timeline
-    left = dict(_still_running(place, timeline))
+    left = _running(timeline, GRACE)
     last = max((event.time for event in timeline.events), default=0.0)
     record.write(
         place,
@@ -312,12 +279,3 @@ def record_end(folder: str | os.PathLike[str], status: int) -> None:
         start=timeline.zero,
         recorded=True,
     )
-
-
-def _still_running(place: Path, timeline: Timeline) -> Iterator[tuple[int, str]]:
-    """Yield the processes of roles that run on this machine, with their roles."""
-    for role in roles_of(timeline):
-        with suppress(CannotFireError):  # it has ended, or runs on another machine
-            pid, handle = process_of(role, place)
-            os.close(handle)
-            yield pid, role

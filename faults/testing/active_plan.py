@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -9,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from faults import hook
+from faults.inject.call.delivery import LONG
 from faults.judge.facts import Facts
-from faults.judge.proof import firings, unseen
+from faults.judge.proof import firings, unended, unseen
 from faults.ledger.ledger import Timeline, read
 from faults.ledger.record import Run
 from faults.plan.plan import Plan, PlanError
@@ -66,7 +68,7 @@ class ActivePlan:
         prepared(self.plan, self.folder)
         self._stack.callback(_deactivate, world)
         for role in world.pids:
-            world.call(role, _activate, str(self.folder), role)
+            world.call(role, hook.activate, str(self.folder), role)
 
     def begin(self, world: Any) -> None:
         """`activate` the plan. If it is imposed and does not suit this world, the test runs without it."""
@@ -99,6 +101,12 @@ class ActivePlan:
         """Whether the plan was put to work: a role has opened its ledger."""
         return self._used and bool(self.timeline().roles)
 
+    def settle(self) -> None:
+        """Wait, at most as long as a role does before its shutdown, for calls that a `Duplicate` has begun again."""
+        due = time.monotonic() + LONG
+        while unended(self.run()) and time.monotonic() < due:
+            time.sleep(0.02)
+
     def not_fired(self) -> str:
         """Name the faults that have not fired, or not as often as the plan says; empty if all have."""
         holds, text = Facts(self.run()).fired
@@ -128,11 +136,6 @@ class ActivePlan:
         if self._used:
             raise PlanError("this test's plan is in use already: wanted one world under it, others without")
         self._used = True
-
-
-def _activate(folder: str, role: str) -> None:
-    """Activate the plan on an idle role."""
-    hook.activate(folder, role)
 
 
 def _deactivate(world: Any) -> None:

@@ -100,9 +100,11 @@ def one_line_of_plan() -> Iterator[None]:
 
 
 def expected(item: pytest.Item, error: Exception) -> bool:
-    """Whether a link of the error's chain, or the error of the role that failed, is of a type that the marks expect."""
+    """Whether a link of the error's chain, or the error of the role that failed, is of a type that the marks expect.
+    `RoleFailed` counts by this name alone: it is a RuntimeError, whatever its role did."""
     types = _expected_types(item)
-    found = {name for link in links_of(error) for name in link.types} if types else set()
+    links = links_of(error) if types else ()
+    found = {name for link in links for name in (link.types if link.name != "RoleFailed" else link.types[:1])}
     if isinstance(error, RoleFailed) and isinstance(error.outcome, Raised):
         found |= {error.outcome.type.rpartition(".")[2], *error.outcome.types}
     return not types.isdisjoint(found)
@@ -119,15 +121,12 @@ def check_plan(item: pytest.Item) -> None:
     """Fail a test whose plan was not used, or not all of whose faults fired."""
     if text := _unused(item):
         raise Misuse(text, pytrace=False)
-    if text := _not_fired(item):
-        pytest.fail(text, pytrace=False)
-
-
-def _not_fired(item: pytest.Item) -> str:
-    """Name the faults of this test's own plan that did not fire; empty if all did, or it has no own plan."""
     plan = item.stash[RUNNING_TEST].plan
-    text = "" if plan is None or plan.imposed else plan.not_fired()
-    return text and f"not fired: {text}"
+    if plan is None or plan.imposed:
+        return
+    plan.settle()
+    if text := plan.not_fired():
+        pytest.fail(f"not fired: {text}", pytrace=False)
 
 
 def _unused(item: pytest.Item) -> str:

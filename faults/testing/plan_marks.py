@@ -99,7 +99,7 @@ def _agreed(marks: Sequence[pytest.Mark]) -> dict[str, Any]:
     found = dict(OPTIONS)
     for name, default in OPTIONS.items():
         values: list[Any] = []
-        for value in (mark.kwargs.get(name, default) for mark in marks):
+        for value in (mark.kwargs[name] for mark in marks if name in mark.kwargs):
             if not isinstance(value, type(default)):
                 form = "True or False" if isinstance(default, bool) else "a text"
                 raise PlanError(f"the mark plan: {name} must be {form}, got {value!r}")

@@ -49,7 +49,11 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def check(config: pytest.Config) -> Plan | None:
-    """Refuse impossible options, and return the plan of ``--faults-plan``. Raises UsageError."""
+    """Refuse impossible options, make those that are folders absolute, and return the plan of ``--faults-plan``.
+
+    Raises:
+        UsageError: an option is impossible.
+    """
     try:
         plan = of_option(config.option.faults_plan)
     except PlanError as error:
@@ -60,6 +64,8 @@ def check(config: pytest.Config) -> Plan | None:
         place = getattr(config.option, f"faults_{option}")
         if place is not None and (not place or (os.path.lexists(place) and not Path(place).is_dir())):
             raise pytest.UsageError(f"--faults-{option} must be a folder, got {shown(place)}")
+        if place is not None:  # a test may go to another folder
+            setattr(config.option, f"faults_{option}", str(Path.cwd() / place))
     seed = seed_text(config)
     if not (seed or "0").isdecimal() or len(seed) > DIGITS:
         wanted = f"a whole number from 0, of at most {DIGITS} digits"

@@ -21,7 +21,7 @@ from reference.conform.expected_verdicts import (
     updated,
 )
 from reference.conform.judge import Judged, NoResults, judge_suite
-from reference.conform.process import NotEnded, NotStarted
+from reference.conform.process import NotRun
 from reference.conform.report import FORMATS, Report, as_html
 from reference.conform.run_suite import Settings, run_suite
 from reference.conform.suite import CATALOGUE, NoMatch, Suite, SuiteBroken, chosen, matching, open_suite
@@ -59,7 +59,7 @@ def conform(arguments: Sequence[str]) -> int:
     except SuiteBroken as error:
         print(one_line(f"error: {error}"), file=sys.stderr)
         return BROKEN
-    except (NoMatch, NotStarted, NotEnded, NoResults, BadExpectations) as error:
+    except (NoMatch, NotRun, NoResults, BadExpectations) as error:
         raise BadInput(str(error)) from error
 
 
@@ -84,7 +84,7 @@ def _run(arguments: Sequence[str]) -> int:
         description="Run an implementation on a suite.",
     )
     parser.add_argument("folder", metavar="DIR", help="the suite")
-    parser.add_argument("--out", required=True, metavar="OUT", help="a new folder for the results")
+    parser.add_argument("-o", "--out", required=True, metavar="OUT", help="a new folder for the results")
     _add_cases(parser)
     parser.add_argument("--repeat", type=whole_number, default=1, metavar="N", help="runs of each case (default: 1)")
     parser.add_argument("--timeout", type=seconds, default=300.0, metavar="S", help="seconds per run (default: 300)")

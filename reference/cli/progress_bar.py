@@ -37,7 +37,8 @@ def watch(title: str, *, logged: bool = False) -> Iterator[Report]:
             newest = record["step"]
             show(record["step"], record["steps"], record["loss"])
 
-    with _bar(title) if sys.stderr.isatty() else _lines(title) as show, _told():
+    # Other ranks write to the same terminal, and each bar would erase theirs.
+    with _bar(title) if sys.stderr.isatty() and not logged else _lines(title) as show, _told():
         handler, level = steps.StepHandler(partial(report, "")), steps.logger.level
         if logged:
             steps.logger.addHandler(handler)

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from torch._C._distributed_rpc import _is_current_rpc_agent_set
+
 from reference import TUTORIALS, load
 from reference.cli.options import (
     BadInput,
@@ -25,6 +27,7 @@ from reference.cli.options import (
 from reference.cli.progress_bar import watch
 from reference.cli.table_command import OPTIONS, grid_of, run_table
 from reference.outcome import WorldError
+from reference.system.files import Unusable
 from reference.system.interrupts import under_torchrun
 from reference.system.text import one_line, printable, shown
 from reference.trace.case import Case, listed
@@ -92,8 +95,9 @@ def run_parser(name: str) -> Parser:
     parser.add_argument(
         "--verify", action="store_true", help="compare the run with its twin; status 1: it is wrong; 3: unknown"
     )
-    limit = "seconds for the whole run; under torchrun, for the shutdown (default: 3600)"
-    parser.add_argument("--deadline", type=float, default=3600.0, metavar="X", help=limit)
+    parser.add_argument(
+        "--deadline", type=float, default=3600.0, metavar="X", help="seconds for the whole run (default: 3600)"
+    )
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--checkpoint", metavar="DIR", help="save a checkpoint of all roles after each step, there")
     where.add_argument("--resume", metavar="DIR", help="the same, and go on from the last checkpoint that is there")
@@ -210,6 +214,8 @@ def _run_rank(case: Case, save: str | None, verifies: bool, deadline: float, che
     except WorldError:
         raise
     except Exception as error:
+        if isinstance(error, Unusable) and not _is_current_rpc_agent_set():  # a checkpoint's folder is refused
+            raise
         traceback.print_exc()
         failed = one_line(f"rank {os.environ['RANK']} failed: {type(error).__name__}: {error}")
         print(failed, file=sys.stderr, flush=True)

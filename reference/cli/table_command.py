@@ -19,7 +19,7 @@ from rich.table import Table
 from reference import load
 from reference.cli.options import BadInput, check_device, check_writable, report_failure, whole_number
 from reference.cli.progress_bar import watch
-from reference.outcome import Outcome, Returned
+from reference.outcome import Returned
 from reference.system.files import whole
 from reference.system.interrupts import under_torchrun
 from reference.trace.case import Case
@@ -29,11 +29,6 @@ from reference.world.launcher import launch
 from reference.world.start import check_deadline
 
 SUFFIXES = (".png", ".svg", ".pdf")
-
-
-def drawable(path: str | os.PathLike[str]) -> bool:
-    """Whether the file's name ends with one of `SUFFIXES`."""
-    return Path(path).suffix in SUFFIXES
 
 
 def draw(
@@ -46,7 +41,10 @@ def draw(
 ) -> None:
     """Draw one line per entry through its points (x, y), in their order; the x axis has only whole numbers.
 
-    The file, which is `drawable`, is written whole or not at all. Raises OSError: it cannot be written.
+    The file, whose name ends with one of `SUFFIXES`, is written whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
     """
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
@@ -70,11 +68,6 @@ Values = Mapping[str, Any]
 
 class CellFailed(RuntimeError):
     """A world of the table failed: the outcomes and logs of the roles that failed by themselves."""
-
-    def __init__(self, outcomes: Mapping[str, Outcome], logs: Mapping[str, str]) -> None:
-        super().__init__(", ".join(f"{name} {outcome}" for name, outcome in outcomes.items()))
-        self.outcomes = outcomes
-        self.logs = logs
 
 
 @dataclass(frozen=True)
@@ -257,7 +250,7 @@ def grid_of(name: str, given: Values, chosen: Values, picture: str, deadline: fl
         raise BadInput(f"{single} is for one run, got options for a table of several")
     if under_torchrun():
         raise BadInput("a table of several runs starts its own processes: wanted it without torchrun")
-    if not drawable(picture):
+    if Path(picture).suffix not in SUFFIXES:
         raise BadInput(f"cannot draw {picture}, wanted a name that ends with {' or '.join(SUFFIXES)}")
     check_writable(picture)
     if chosen["picture"] is None and Path(picture).exists():
@@ -279,7 +272,7 @@ def run_table(name: str, grid: TimingGrid, picture: str, deadline: float) -> int
             with watch(f"{name} {grid.over}={number} {way}".strip()) as progress:
                 times[number, way] = timed(case, deadline, progress)
     except CellFailed as error:
-        report_failure(name, error.outcomes, error.logs)
+        report_failure(name, *error.args)
         failed = True
     Console(width=None if sys.stdout.isatty() else 140).print(table_of(grid, times, name))
     if failed:

@@ -241,7 +241,7 @@ def _images(case: Any, _: Trace) -> Tensors:
 
 def _pipeline(case: Any, _: Trace) -> Tensors:
     module = load("pipeline")
-    buffers = module.joined(*(module.make_shard(case, half).values() for half in (1, 2)))[1]
+    buffers = module.joined(*(module.make_shard(case, half).values()[1] for half in (1, 2)))
     found = {f"initial/{name}": buffer for name, buffer in buffers.items()}
     return found | _by_step("master", ("inputs", "labels"), module.batches(case))
 

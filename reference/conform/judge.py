@@ -203,6 +203,6 @@ def _with_torch(case: SuiteCase, answer: Answer, reference: Prepared | None, dif
         from reference.conform.twin import judge_with_twin
     except ImportError as error:
         if not differing:
-            return "unknown", f"no exact case, so its judgement needs torch ({error})", ()
+            return "unknown", f"no exact case, so its judgement needs torch and the extra tutorials ({error})", ()
         return "differs", f"{len(differing)} of {len(case.outputs)} tensors differ, the first is {min(differing)}", ()
     return judge_with_twin(case, answer.tensors.arrays, reference)

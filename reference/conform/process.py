@@ -20,12 +20,8 @@ KEPT = 2**16
 LOOK = 0.1
 
 
-class NotStarted(OneLine, ValueError):
-    """The command cannot be started."""
-
-
-class NotEnded(OneLine, ValueError):
-    """The command takes too long, and cannot be ended."""
+class NotRun(OneLine, ValueError):
+    """The command cannot be started, or takes too long and cannot be ended."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +41,7 @@ def run_command(command: Sequence[str], seconds: float, stop: threading.Event | 
     folder, so that relative paths in the command are the user's.
 
     Raises:
-        NotStarted: the command cannot be started.
-        NotEnded: it runs as another user (``sudo``), and did not end by itself.
+        NotRun: the command cannot be started, or runs as another user (``sudo``) and did not end by itself.
     """
     begun = time.monotonic()
     process = _start(command)
@@ -59,7 +54,7 @@ def run_command(command: Sequence[str], seconds: float, stop: threading.Event | 
             os.killpg(process.pid, signal.SIGKILL)
         except PermissionError as error:
             if status is None:
-                raise NotEnded(f"cannot end {shown(command[0])}, which runs as another user: {process.pid}") from error
+                raise NotRun(f"cannot end {shown(command[0])}, which runs as another user: {process.pid}") from error
         process.wait()
         for reader in readers:
             reader.end()
@@ -72,7 +67,7 @@ def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True)
     except OSError as error:
-        raise NotStarted(f"cannot start {shown(command[0])}: {error.strerror}") from error
+        raise NotRun(f"cannot start {shown(command[0])}: {error.strerror}") from error
 
 
 def _wait(process: subprocess.Popen[bytes], until: float, stop: threading.Event) -> int | None:

@@ -35,8 +35,7 @@ def run_suite(
 
     Raises:
         Unusable: ``out`` cannot be made or written, is not empty, or is inside the suite.
-        NotStarted: the command cannot be started.
-        NotEnded: it took too long, and runs as another user.
+        NotRun: the command cannot be started, or took too long and runs as another user.
         OSError: ``out`` cannot be written any more.
     """
     if out.resolve().is_relative_to(suite.folder.resolve()):

@@ -113,17 +113,9 @@ def on_cpu(tensors: Mapping[str, torch.Tensor]) -> Named:
     return {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
 
 
-def joined(first: tuple[Named, Named], second: tuple[Named, Named]) -> tuple[Named, Named]:
-    """(parameters, buffers) of two shards under common names."""
-    parameters, buffers = (
-        {
-            f"shard{i}.{name}": tensor
-            for i, shard in enumerate((first, second), 1)
-            for name, tensor in shard[kind].items()
-        }
-        for kind in (0, 1)
-    )
-    return parameters, buffers
+def joined(*shards: Named) -> Named:
+    """The tensors of shards under common names."""
+    return {f"shard{i}.{name}": tensor for i, shard in enumerate(shards, 1) for name, tensor in shard.items()}
 
 
 class PredecessorFailed(RuntimeError):

@@ -6,7 +6,6 @@ import ctypes
 import math
 import os
 import select
-import sys
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
@@ -49,8 +48,7 @@ _PR_SET_PDEATHSIG = 1
 
 def end_with_parent(number: int) -> None:
     """Ask the kernel for this signal when this process's parent ends (Linux)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
 
 
 def readable(handles: Iterable[int], seconds: float) -> list[int]:

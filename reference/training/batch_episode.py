@@ -72,16 +72,6 @@ class SavedActions:
         self._actions[observer or 0].append(actions)
         self._log_probs[observer or 0].append(log_probs)
 
-    @property
-    def actions(self) -> torch.Tensor:
-        """Return all actions, (step, observer)."""
-        return torch.cat([torch.tensor(each) for each in self._actions], dim=1)
-
-    @property
-    def log_probs(self) -> torch.Tensor:
-        """Return all log-probabilities, (step, observer)."""
-        return torch.cat([torch.stack(each) for each in self._log_probs], dim=1)
-
     def beside(self, rewards: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Yield pairs of log-probabilities and their ``rewards``, which are (step, observer).
 
@@ -94,7 +84,8 @@ class SavedActions:
     def record(self, recorder: Recorder, episode: int, rewards: torch.Tensor) -> None:
         """Put actions, log-probabilities and ``rewards`` into the trace, all (step, observer)."""
         # Actions are recorded in "ends" too: runs with different actions do not differ by rounding only.
-        steps = {"actions": self.actions}
+        steps = {"actions": torch.cat([torch.tensor(each) for each in self._actions], dim=1)}
         if recorder.every:
-            steps |= {"rewards": rewards, "log_probs": self.log_probs}
+            log_probs = torch.cat([torch.stack(each) for each in self._log_probs], dim=1)
+            steps |= {"rewards": rewards, "log_probs": log_probs}
         recorder.put(f"{episode:04d}/steps", steps)

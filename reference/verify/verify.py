@@ -234,14 +234,6 @@ def _judge_rounding(
     return f"{comparison}; {bound}", bound.verdict
 
 
-def _with_goal(run: Trace, judged: tuple[str, str]) -> tuple[str, str]:
-    """Add to a judgement whether the run reached its goal. A run that misses it fails even if its bits are equal."""
-    try:
-        return f"{judged[0]}; {load(run.case.tutorial()).goal(run)}", judged[1]
-    except TraceError as error:
-        return f"{judged[0]}; {error}", "missed"
-
-
 def verify(case: Case, on_progress: Report | None = None, *, goal: bool = False) -> Row:
     """Run ``case`` in a world of its own and judge the run; ``goal``: judge also whether it reaches its goal.
 
@@ -279,8 +271,11 @@ def played(
 
 def _judged(run: Trace, row: Callable[..., Row], goal: bool) -> Row:
     difference, verdict, explanation = judged(run)
-    if goal:
-        difference, verdict = _with_goal(run, (difference, verdict))
+    if goal:  # a run that misses it fails even if its bits are equal
+        try:
+            difference = f"{difference}; {load(run.case.tutorial()).goal(run)}"
+        except TraceError as error:
+            difference, verdict = f"{difference}; {error}", "missed"
     return row(difference, verdict, explanation)
 
 

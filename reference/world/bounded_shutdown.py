@@ -145,7 +145,10 @@ def _shutdown(limit: TimeLimit, graceful: bool) -> None:
     if _unfinished and _unfinished[0].ended.is_set() and _is_current_rpc_agent_set():
         _unfinished.clear()  # that end has come, and RPC was started again
     if not _unfinished:
-        _check(graceful)
+        if not _is_current_rpc_agent_set():
+            raise WorldError("RPC is not up: wanted a call of init_rpc before, and one shutdown after it")
+        if graceful and not getattr(_get_current_rpc_agent(), "is_static_group", True):
+            raise WorldError("init_rpc was called without world_size: wanted a world of a fixed number of processes")
         try:
             moments.tell_shutdown(graceful, limit.seconds)
             if graceful:
@@ -158,14 +161,6 @@ def _shutdown(limit: TimeLimit, graceful: bool) -> None:
         raise kind(f"{failure}; and {unended}" if failure else unended) from failure
     if failure is not None:
         raise failure
-
-
-def _check(graceful: bool) -> None:
-    """Raises WorldError: there is nothing that could be shut down like that."""
-    if not _is_current_rpc_agent_set():
-        raise WorldError("RPC is not up: wanted a call of init_rpc before, and one shutdown after it")
-    if graceful and not getattr(_get_current_rpc_agent(), "is_static_group", True):
-        raise WorldError("init_rpc was called without world_size: wanted a world of a fixed number of processes")
 
 
 @contextmanager

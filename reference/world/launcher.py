@@ -56,8 +56,9 @@ def launch(
         threads: the argument for ``torch.set_num_threads`` in each role.
         folder: where the rendezvous and the logs are written and stay; by default a temporary folder that is removed
             at the end.
-        on_progress: called in a thread of this process with (role, {"step", "steps", "loss", "time"}); the time is
-            `time.monotonic`'s. It cannot call, wait for, close or expire its world: that ends it.
+        on_progress: called in a thread of this process for each step that a role's `Recorder` logs, with (role,
+            {"step", "steps", "loss", "time"}); the time is `time.monotonic`'s. It cannot call, wait for, close or
+            expire its world: that ends it.
         grace: seconds after which a role is given up before the deadline: it is stuck in the start of RPC, or it is
             stopped by a signal, another role has ended and the rest can only wait. It writes its stacks, is killed and
             is `Overdue`, with the reason. This must be longer than a start takes; a start in which roles still answer

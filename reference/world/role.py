@@ -76,14 +76,6 @@ class RoleConfig:
     progress: bool
     network: tuple[str, ...]
 
-    @property
-    def log(self) -> Path:
-        return files.log_of(self.folder, self.name)
-
-    @property
-    def stacks(self) -> Path:
-        return files.stacks_of(self.folder, self.name)
-
 
 def main(config: RoleConfig, pipe: Connection) -> None:
     """Run one role: the target of its process, which ends with a status that tells whether the role returned."""
@@ -227,7 +219,7 @@ def _let_go(error: BaseException) -> None:
 
 def _open_log(config: RoleConfig) -> None:
     """Send everything that this process writes to its log, including C++ warnings and crash reports."""
-    log = os.open(config.log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+    log = os.open(files.log_of(config.folder, config.name), os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     for stream in (1, 2):
         os.dup2(log, stream)
     os.close(log)
@@ -236,7 +228,8 @@ def _open_log(config: RoleConfig) -> None:
     faulthandler.enable(file=2)
     signal.signal(STACKS_SIGNAL, signal.SIG_DFL)
     # After the last stack comes the signal's default action, which ends the process. None of this needs the GIL.
-    stacks = os.open(config.stacks, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)  # no earlier life's
+    stacks_path = files.stacks_of(config.folder, config.name)
+    stacks = os.open(stacks_path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)  # no earlier life's
     faulthandler.register(STACKS_SIGNAL, file=stacks, all_threads=True, chain=True)
     logging.basicConfig(
         stream=sys.stderr,

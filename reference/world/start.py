@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
-from reference import loaded
+from reference import TUTORIALS
 from reference.outcome import WorldError
 from reference.system import isolated_network, temporary_folders
 from reference.system.files import RENDEZVOUS, log_of, roles_of, stacks_of
@@ -164,7 +164,7 @@ def preloaded() -> list[str]:
     ``torch._dynamo`` takes one of these seconds. torch would import it in each role, with the first optimizer or the
     first logged error with a traceback.
     """
-    tutorials = loaded()
+    tutorials = [name for each in TUTORIALS if (name := f"reference.{each}") in sys.modules]
     optimizing = ["torch._dynamo"] if tutorials else []
     ours = [*optimizing, *tutorials, *also_preloaded]
     return ["reference.system.preload_first", *ours, "reference.world.preload_last", "__main__"]
@@ -225,4 +225,4 @@ def start(config: RoleConfig) -> RoleHandle:
         raise WorldError(f"{config.name} cannot be started: {error.strerror or error}") from error
     finally:
         theirs.close()
-    return RoleHandle(config.name, process, ours, config.stacks)
+    return RoleHandle(config.name, process, ours, stacks_of(config.folder, config.name))

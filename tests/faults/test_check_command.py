@@ -23,6 +23,7 @@ from faults.ledger.record import Run, read
 from faults.plan import Plan
 from faults.run import runs
 from faults.run.runs import prepared
+from faults.script import script
 from faults.script.script import environment_for
 from tests.support import roles_subjects as plays
 from tests.support.script_runs import own
@@ -188,6 +189,15 @@ def test_a_run_that_has_ended_is_no_longer_unknown(tmp_path: Path, capfd: pytest
     assert "tells how its run ended: wanted one that `prepare` made" in capfd.readouterr().err
 
 
+def play(place: Path, pid: int, boot: str) -> None:
+    """Prepare a run, and write what a role's process has written when its RPC is up."""
+    now = time.monotonic()
+    assert main(["prepare", str(place), "--healthy"]) == 0
+    start = {"event": "start", "schema": SCHEMA, "time": now, "process": pid, "pid": pid, "wall": 1.0, "boot": boot}
+    up = {"event": "up", "time": now + 1, "process": pid, "workers": ["till"]}
+    (place / "till.jsonl").write_text(f"{json.dumps(start)}\n{json.dumps(up)}\n")
+
+
 @pytest.mark.parametrize(
     ("mine", "status", "verdict", "end"),
     [
@@ -199,19 +209,30 @@ def test_a_run_that_has_ended_is_no_longer_unknown(tmp_path: Path, capfd: pytest
     ],
 )
 def test_processes_of_this_machine_are_looked_for(
-    mine: bool, status: str, verdict: str, end: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    mine: bool,
+    status: str,
+    verdict: str,
+    end: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A role has started, and has written nothing since. Another machine may have a process of the same number."""
-    place, pid, now, boot = tmp_path / "run", os.getpid(), time.monotonic(), boot_id() if mine else "another machine's"
-    assert main(["prepare", str(place), "--healthy"]) == 0
-    start = {"event": "start", "schema": SCHEMA, "time": now, "process": pid, "pid": pid, "wall": 1.0, "boot": boot}
-    up = {"event": "up", "time": now + 1, "process": pid, "workers": ["till"]}
-    (place / "till.jsonl").write_text(f"{json.dumps(start)}\n{json.dumps(up)}\n")
+    monkeypatch.setattr(script, "GRACE", 0.1)
+    place = tmp_path / "run"
+    play(place, os.getpid(), boot_id() if mine else "another machine's")
     assert main(["check", str(place), "--ended", status]) == (verdict != "unchecked")
     assert f"verdict: {verdict}" in capsys.readouterr().out
     run = read(place)
     assert how_all_ended(Facts(run))["till"] == end
     assert run.ends["+command"].kind == {"0": "Returned", "137": "Killed", "255": "Exited", "1": "Exited"}[status]
+
+
+def test_a_process_that_is_about_to_end_is_awaited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with subprocess.Popen(["sleep", "1.3"]) as ending:
+        play(tmp_path / "run", ending.pid, boot_id())
+        assert main(["check", str(tmp_path / "run"), "--ended", "0"]) == 0
+    assert "verdict: unchecked" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("text", ["", "-1", "256", "x", "1.5"])

@@ -108,7 +108,7 @@ def test_a_reply_that_a_plan_delays_is_given_when_the_plan_ends(tmp_path: Path) 
 def test_a_step_that_is_no_longer_recorded_is_still_a_moment(tmp_path: Path) -> None:
     """The ledger has the first 10,000 steps. A fault may be planned for a later one."""
     reached: list[int] = []
-    announcer = hook.activate(prepared(PLAN, tmp_path), "a")
+    announcer = hook.activated(prepared(PLAN, tmp_path), "a")
     for number in (hook.RECORDED, hook.RECORDED + 1):
         announcer.subscribe(Moment("step", "a", number), partial(reached.append, number))
     for number in (1, hook.RECORDED, hook.RECORDED + 1):
@@ -132,7 +132,7 @@ def test_the_first_10000_errors_that_a_role_logs_are_recorded(tmp_path: Path) ->
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_what_a_forked_child_logs_is_not_the_roles(tmp_path: Path) -> None:
     """The child has no such step, and could wait for a lock that a thread of its parent had."""
-    announcer, fired = hook.activate(prepared(PLAN, tmp_path), "a"), tmp_path / "fired"
+    announcer, fired = hook.activated(prepared(PLAN, tmp_path), "a"), tmp_path / "fired"
     announcer.subscribe(Moment("step", "a", 1), fired.touch)
     extra = {"extra": {"step": 1}}
     child = get_context("fork").Process(target=logging.getLogger("shop").error, args=("no sale",), kwargs=extra)
@@ -149,7 +149,7 @@ def test_what_a_forked_child_logs_is_not_the_roles(tmp_path: Path) -> None:
 
 
 def test_an_error_at_a_moment_is_of_faults_itself(tmp_path: Path) -> None:
-    announcer = hook.activate(prepared(PLAN, tmp_path), "a")
+    announcer = hook.activated(prepared(PLAN, tmp_path), "a")
     announcer.subscribe(Moment("shutdown", "a"), partial(_raise, TypeError("no order")))
     with pytest.raises(TypeError):
         announcer.announce("shutdown")

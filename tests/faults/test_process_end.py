@@ -159,7 +159,7 @@ from faults.script import process_end
 place = Path(sys.argv[1])
 process_end.watch(place)
 for role in ("till", "shop"):
-    hook.activate(place, role, Plan())
+    hook.activated(place, role, Plan())
 [number] = [int(each.name) for each in Path("/proc/self/fd").iterdir() if each.resolve().suffix == ".status"]
 if os.fork() == 0:
     os.dup2(os.open(place / "own", os.O_CREAT | os.O_WRONLY), number)

@@ -126,7 +126,7 @@ def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: 
     for name, files in kept.items():
         place = "" if name.endswith(("_test_wrong", "_test_overdue")) else "idle/"  # a fresh world's, or an idle one's
         assert {f"{place}a.log", f"{place}b.log"} <= files
-        assert re.search(rf"-+ faults: kept -+\nkept/{re.escape(name)}\n", text)
+        assert re.search(rf"-+ faults: kept -+\n{re.escape(str(pytester.path))}/kept/{re.escape(name)}\n", text)
     pages = {each.parent.name: each.read_text() for each in (pytester.path / "pages").glob("*/report.html")}
     assert pages.keys() == {f"test_failing.py_test_{name}" for name in ("not_fired", "wrong", "too_late")}
     page = pages["test_failing.py_test_wrong"]

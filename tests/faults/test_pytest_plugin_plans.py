@@ -29,6 +29,7 @@ ENDINGS = {
     "left no evidence",
     "expected_to_fail_under_it": "XFAIL",
     "hurt_unexpectedly": f"FAILED reference.outcome.RoleFailed: a raised ValueError: {REFUSAL}",
+    "hurt_unexpectedly_in_the_role": f"FAILED reference.outcome.RoleFailed: a raised ValueError: {REFUSAL}",
     "not_fired_though_an_error_is_expected": NOT_FIRED,
     "unused_without_a_fixture": f"FAILED Misuse: {UNUSED}",
     "unused_arguments": f"FAILED Misuse: {UNUSED}",
@@ -77,7 +78,7 @@ OTHERS = " and ".join(f"not ({each})" for each in KINDS_OF_TESTS.values())
 @pytest.mark.parametrize(
     ("kind", "ended", "said"),
     [
-        ("hurt", 15, ["14 of 15 tests have a plan", "14 tests ran under a plan"]),
+        ("hurt", 17, ["16 of 17 tests have a plan", "16 tests ran under a plan"]),
         ("not fired", 5, ["5 of 5 tests have a plan", "5 tests ran under a plan"]),
         ("unused", 8, ["7 of 8 tests have a plan", "1 test ran under a plan"]),
         ("option", 5, []),
@@ -165,7 +166,7 @@ ONE = "the plans of one test are joined: wanted one"
         ("@plan", 'no plan: wanted `@pytest.mark.plan("...")`, got a mark without a text'),
         ("@plan(7)", 'no plan: wanted `@pytest.mark.plan("...")` or --faults-plan TEXT, got 7'),
         ("@plan(f'seed=3; {FAULT}')\n@plan(f'# so\\nseed=4; {FAULT}')", f"{ONE} seed, got 4 and 3"),
-        ("@plan(FAULT, unseen=True)\n@plan(FAULT)", f"{ONE} unseen, got False and True"),
+        ("@plan(FAULT, unseen=True)\n@plan(FAULT, unseen=False)", f"{ONE} unseen, got False and True"),
         ("@plan(FAULT, expect_error=['E'])", "the mark plan: expect_error must be a text, got ['E']"),
         ("@plan(FAULT, unseen='yes')", "the mark plan: unseen must be True or False, got 'yes'"),
         ("@plan('seed=1', unsen=True)", "the mark plan takes unseen, activate, expect_error, got unsen"),
@@ -191,6 +192,14 @@ def test_a_test_answers_only_for_messages_of_its_own_plan(
     item = pytester.getitem(f"import pytest\n{mark}\ndef test_func(): pass")
     option = f"Drop message={message} times=1"
     assert wanted(item, option) == Wanted(Plan.parse(option), unseen)
+
+
+def test_a_mark_that_does_not_name_an_option_agrees_with_one_that_does(pytester: pytest.Pytester) -> None:
+    pytester.plugins.append("faults.pytest_plugin")
+    texts = FAULT.format("nth=1"), FAULT.format("nth=2")
+    marks = f"@pytest.mark.plan({texts[1]!r}, expect_error='OSError')\n@pytest.mark.plan({texts[0]!r})"
+    item = pytester.getitem(f"import pytest\n{marks}\ndef test_func(): pass")
+    assert wanted(item, None) == Wanted(Plan.parse("; ".join(texts)), expect_error="OSError")
 
 
 def test_several_options_are_joined_to_one_plan(pytester: pytest.Pytester) -> None:

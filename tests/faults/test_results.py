@@ -21,9 +21,8 @@ def run(folder: Path, found: Results, output: str = "", returned: bool = True, *
     """Do what a run does: begin, print, write files, end."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    printed, errors = found.begin(folder)
-    printed.write_text(output)
-    errors.write_text("")
+    with found.printed_into(folder) as streams:
+        streams["stdout"].write(output.encode())
     for name, text in files.items():
         Path(name).write_text(text)
     return found.end(folder, returned)
@@ -47,18 +46,19 @@ def test_output_and_files_are_those_of_the_healthy_run(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_run_leaves_no_file_that_the_next_one_would_refuse(tmp_path: Path) -> None:
-    wanted, written = Results(files=[Path("loss")]), Path("loss")
-    wanted.begin(tmp_path)
-    written.touch()
-    with pytest.raises(KeyboardInterrupt), wanted.taken_after_an_error(tmp_path):
+    def interrupted() -> None:
+        Path("loss").touch()
         raise KeyboardInterrupt
-    assert not written.exists()
+
+    with pytest.raises(KeyboardInterrupt), Results(files=[Path("loss")]).printed_into(tmp_path):
+        interrupted()
+    assert not Path("loss").exists()
 
 
 def test_only_the_end_of_a_very_long_output_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reference.system.files.LONGEST", 30)
-    output, _ = Results().begin(tmp_path)
-    output.write_text("".join(f"epoch {number}\n" for number in range(10)))
+    with Results().printed_into(tmp_path) as streams:
+        streams["stdout"].write("".join(f"epoch {number}\n" for number in range(10)).encode())
     assert [*results.printed(tmp_path)] == [("stdout", ["och 6", "epoch 7", "epoch 8", "epoch 9"])]
 
 
@@ -90,9 +90,9 @@ def test_a_shells_command_line_judges_by_its_status(command: str, verdict: str, 
 def test_a_link_is_no_file(tmp_path: Path) -> None:
     """The file to which it leads may be an earlier run's."""
     wanted = Results(files=[Path("loss")])
-    wanted.begin(tmp_path)
-    Path("kept").write_text("1")
-    Path("loss").symlink_to("kept")
+    with wanted.printed_into(tmp_path):
+        Path("kept").write_text("1")
+        Path("loss").symlink_to("kept")
     said = f"loss leads to {Path('kept').resolve()}: wanted a file, such as that one"
     assert wanted.end(tmp_path, True) == ("wrong", said)
     assert not Path("loss").is_symlink()
@@ -101,8 +101,8 @@ def test_a_link_is_no_file(tmp_path: Path) -> None:
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     wanted = Results(files=[Path("loss")])
-    wanted.begin(tmp_path)
-    Path("loss").mkdir()
+    with wanted.printed_into(tmp_path):
+        Path("loss").mkdir()
     assert wanted.end(tmp_path, True) == ("wrong", "loss is a folder: wanted a file")
 
 

@@ -131,8 +131,11 @@ def test_a_process_that_has_the_id_of_a_role_is_not_the_role(tmp_path: Path, mon
     for seconds, boot, left in ((now, boot_id(), [f"till still runs (process {os.getpid()})"]), (1.0, boot_id(), [])):
         ledger.write_text(start_of(os.getpid(), 0.0, seconds, boot))
         assert leaks(read(tmp_path)) == left
-    ledger.write_text(start_of(os.getpid(), 0.0, now, "another machine's"))
+    other = start_of(os.getpid(), 0.0, now, "another machine's")
+    ledger.write_text(other)
     assert leaks(read(tmp_path)) == []
+    ledger.write_text(start_of(os.getpid(), 0.0, now, boot_id()) + other)
+    assert leaks(read(tmp_path)) == [f"till still runs (process {os.getpid()})"]
 
 
 @pytest.fixture

@@ -48,6 +48,12 @@ def test_a_payment_that_is_made_twice_is_found(capfd: pytest.CaptureFixture[str]
 
 
 @pytest.mark.long
+def test_a_deadline_that_is_given_is_kept_and_told(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", "--deadline", "50", "--sites", "nothing:*", "--dir", "runs", *script("total.pt")]) == 2
+    assert re.search(r"a run is overdue after 50 s$", capfd.readouterr().err, re.MULTILINE)
+
+
+@pytest.mark.long
 def test_results_that_change_by_themselves_are_refused(capfd: pytest.CaptureFixture[str]) -> None:
     text = (SCRIPTS / "tally.py").read_text().replace("import tempfile", "import tempfile\nimport time")
     Path("my.py").write_text(text.replace("    sys.exit(", "    print(time.time_ns())\n    sys.exit("))

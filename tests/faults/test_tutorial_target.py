@@ -61,7 +61,7 @@ def test_a_run_after_the_healthy_one_has_three_times_its_seconds_and_the_bound(
         return Run("", plan, Timeline((), {}, ()), seconds=7.0), Judgement((), "equal")
 
     monkeypatch.setattr(tutorial_target, "run", seen)
-    _, again = TutorialTarget.of(of_tutorial(quick("rnn", timeout=3.0)), Namespace()).again(tmp_path)
+    _, again = TutorialTarget(of_tutorial(quick("rnn", timeout=3.0)), Namespace()).again(tmp_path)
     again(Plan.parse("Delay site=m:f role=a side=reply seconds=0.5"), tmp_path)
     assert deadlines == [None, 3 * 7.0 + (2 * 3.0 + 10.0) + 10.0 + 0.5]
 

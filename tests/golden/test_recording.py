@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -65,27 +64,3 @@ def test_what_is_recorded_is_stored_and_what_cannot_be_recorded_here_is_missing_
     recording.finish({f"matrix/{names[2]}": {"a": b"new"}}, {})
     assert set(store.unpacked("matrix")) == set(names[:3])
     assert store.missing() == {}
-
-
-# In a process of its own, as the command is: its workers are children of one that has launched no world.
-_RECORD = """
-import sys
-from pathlib import Path
-from tests.golden import store
-from tests.golden.__main__ import main
-
-place = Path(sys.argv[1])
-store.FOLDER, store.MISSING = place, place / "missing.json"
-sys.exit(main(["record", "-n", "2", "matrix/rpc_basics-Raise-re*"]))
-"""
-
-
-@pytest.mark.long
-def test_a_recording_ends_with_one_status(own_files: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _RECORD, str(own_files)], cwd=recording.ROOT, capture_output=True, text=True, timeout=150
-    )
-    assert done.returncode == 0
-    assert done.stderr == ""
-    assert done.stdout.splitlines()[-1] == "2 recorded, 0 cannot be recorded here, 0 refused"
-    assert sorted(store.unpacked("matrix")) == ["rpc_basics-Raise-reply", "rpc_basics-Raise-request"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from faults.judge.facts import GONE, Facts, how_all_ended
+from faults.judge.facts import GONE, Facts, Failure, how_all_ended
 from faults.ledger import Event
 from faults.ledger.record import COMMAND, End
 from tests.judge.by_hand import CRASH, PROCESSES, command, crashed, event, raised, script, started, world
@@ -28,6 +28,7 @@ def exited(role: str = "b", status: int | None = 0, time: float = 9.0, **details
         ([exited()], {"statuses": {2: 3}}, "Exited", "exited with status 3"),
         ([], {"statuses": {2: 0}}, "Returned", "returned"),
         ([raised("b", "Lost"), exited(status=1)], {}, "Raised", "raised Lost: no"),
+        ([raised("b", "Lost"), exited(status=1)], {"gone": {2: 109.5}}, "Raised", "raised Lost: no"),  # os._exit(1)
         ([raised("b", "Lost")], {"gone": {2: 103.0}}, "Raised", "raised Lost: no, and then a signal ended it"),
         ([], {"running": [2]}, "Running", "still ran when the command had ended"),
         ([], {"gone": {2: 103.0}}, "Gone", "is gone without a word"),
@@ -99,10 +100,13 @@ class TestLives:
 
 
 class TestFailures:
+    def types(self, failure: Failure) -> set[str]:
+        return {name for link in failure.itself for name in link.types}
+
     def test_they_come_by_time_and_the_commands_last(self) -> None:
         run = script("seed=0", raised("b", "KeyError", 2.0), raised("a", "Lost", 3.0), raised(COMMAND, "OSError", 9.5))
         found = Facts(replace(run, ends={COMMAND: command(1)})).failures
-        assert [(each.role, each.time, each.types) for each in found] == [
+        assert [(each.role, each.time, self.types(each)) for each in found] == [
             ("b", 2.0, {"KeyError", "LookupError", "Exception"}),
             ("a", 3.0, {"Lost", "RuntimeError", "Exception"}),
             (COMMAND, 10.0, {"OSError", "Exception"}),
@@ -110,15 +114,15 @@ class TestFailures:
 
     def test_only_the_error_and_that_of_its_callee_have_ended_a_role(self) -> None:
         run = script("seed=0", raised("a", "OSError", callee="KeyError", cause="Lost"), status=1)
-        assert Facts(run).failures[0].types == {"OSError", "Exception", "KeyError", "LookupError"}
-        assert Facts(run).failures[1].types == set()  # the command's
+        assert self.types(Facts(run).failures[0]) == {"OSError", "Exception", "KeyError", "LookupError"}
+        assert self.types(Facts(run).failures[1]) == set()  # the command's
 
     def test_of_a_group_every_member_has_ended_it(self) -> None:
         ways = [("ExceptionGroup", "", 0), ("Lost", "cause", 0), ("ExceptionGroup", "member", 0), ("Odd", "callee", 1)]
         ways += [("KeyError", "member", 2), ("OSError", "callee", 2)]
         links = [{"types": [name], "way": way, "of": of} for name, way, of in ways]
         failed = event("a", "raised", 3.0, error="ExceptionGroup: all", links=links)
-        assert Facts(script("seed=0", failed)).failures[0].types == {"ExceptionGroup", "KeyError", "OSError"}
+        assert self.types(Facts(script("seed=0", failed)).failures[0]) == {"ExceptionGroup", "KeyError", "OSError"}
 
     def test_who_exited_may_have_logged_why(self) -> None:
         logged = event("b", "logged", 3.0, text="x", links=raised("b", "Lost").details["links"])

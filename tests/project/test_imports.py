@@ -17,9 +17,9 @@ pytestmark = pytest.mark.always
 ROOT = Path(__file__).parents[2]
 MODULES = {f"reference.{name}" for name in TUTORIALS}
 # Functions that turn a tutorial's name into its module, and the rooms that may have tutorials by name.
-LOADERS = {"reference.load", "reference.loaded"}
+LOADERS = {"reference.load"}
 LOADING = {
-    *("reference.trace", "reference.world", "reference.verify", "reference.explain", "reference.conform"),
+    *("reference.trace", "reference.verify", "reference.explain", "reference.conform"),
     *("reference.cli", "faults.run"),
 }
 # Files that import a module by its name: one that their caller or a role's function names, or one that may be missing.

@@ -127,7 +127,7 @@ def differs(world: World, case: Case) -> bool:
 def run_under(world: World, case: Case, plan: Plan, folder: Path) -> tuple[Trace, Timeline]:
     """A run under a plan, in a world that goes on; ``folder`` is for its ledgers, and may be used again."""
     place, names = prepared(plan, folder), list(load(case.tutorial()).roles(case))
-    world.run({name: partial(roles_idle.activate, str(place), name) for name in names})
+    world.run({name: partial(hook.activate, str(place), name) for name in names})
     try:
         trace = run_in(world, case)
     finally:

@@ -1,4 +1,4 @@
-"""CartPole for both agents: returns, actions from draws, usable environments, and the goal."""
+"""CartPole for both agents: actions from draws, usable environments, and the goal."""
 
 from __future__ import annotations
 
@@ -13,14 +13,8 @@ from reference import load
 from reference.trace import CaseError, Trace, TraceError
 from reference.trace.case import text_field
 from reference.trace.recorder import Recorder
-from reference.training.cartpole import discounted, goal, pick, record_reward, running_rewards, sizes_of
+from reference.training.cartpole import goal, pick, record_reward, sizes_of
 from reference.training.training_case import TrainingCase
-
-
-def test_returns_are_those_computed_by_hand() -> None:
-    assert discounted([1.0, 2.0, 4.0], 0.5) == [3.0, 4.0, 4.0]
-    assert discounted([1.0] * 4, 1.0) == [4.0, 3.0, 2.0, 1.0]
-    assert discounted([], 0.5) == []
 
 
 @pytest.mark.parametrize(
@@ -97,7 +91,7 @@ def curve(*running: float, env: str = "CartPole-v1", episodes: Sequence[int] | N
 
 def test_a_trace_without_every_running_reward_is_refused() -> None:
     with pytest.raises(TraceError, match=r"^a running reward in 2 of 3 episodes, wanted one in each$"):
-        running_rewards(curve(1.0, 2.0, 3.0, episodes=[0, 2]))
+        goal(curve(1.0, 2.0, 3.0, episodes=[0, 2]))
 
 
 def test_the_goal_is_the_first_reward_that_reaches_half_of_the_threshold() -> None:

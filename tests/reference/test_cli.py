@@ -287,7 +287,7 @@ def test_help_of_a_tutorial_names_every_field(name: str, capsys: Capture, monkey
         assert f"{option} {item.metadata['help']}{default}" in text
     assert "(default: every); without --save or --verify: ends" in text
     assert "--save FILE save the trace there" in text
-    assert "--deadline X seconds for the whole run; under torchrun, for the shutdown (default: 3600)" in text
+    assert "--deadline X seconds for the whole run (default: 3600)" in text
     assert " ".join((load(name).__doc__ or "").split()) in text
 
 
@@ -640,6 +640,17 @@ def test_under_torchrun_a_case_that_cannot_fit_is_refused(
     for name, value in {**place, "TORCHELASTIC_MAX_RESTARTS": "3"}.items():
         monkeypatch.setenv(name, value)
     assert refused(["run", *options.split()]).startswith(message)
+
+
+def test_under_torchrun_checkpoints_of_another_case_are_refused_in_one_line(
+    saved: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
+) -> None:
+    monkeypatch.setattr(run_command, "run_rank", lambda *_, deadline, before: before("ps"))
+    monkeypatch.setattr("os._exit", sys.exit)
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", str(parameter_server.Case().workers + 1))
+    line = refused([*SAVING, "--seed", "3", "--resume", str(saved)])
+    assert line.startswith(f"{saved}: no checkpoint can be used: {saved}/00000004.json: seed is 0, wanted 3")
 
 
 def test_long_adds_rows_that_have_a_goal(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:

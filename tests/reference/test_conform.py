@@ -283,7 +283,8 @@ def test_exact_cases_are_run_and_judged_where_only_numpy_is_installed(
     done = subprocess.run(command, env=numpy_alone, capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout == (
         "dist_autograd-001  equal         all numbers of 33 tensors are the reference's\n"
-        "dist_autograd-002  unknown       no exact case, so its judgement needs torch (No module named 'torch')\n"
+        "dist_autograd-002  unknown       no exact case, so its judgement needs torch and the extra tutorials "
+        "(No module named 'torch')\n"
         "2 cases: 1 equal, 1 unknown\n"
     )
     trace = tmp_path / "out" / "dist_autograd-002" / "2" / "out" / "trace.safetensors"
@@ -338,7 +339,7 @@ def test_optional_tensors_do_not_make_runs_differ(suite: Suite, tmp_path: Path) 
 
 
 def test_a_word_too_many_before_the_command_is_refused(suite: Suite, tmp_path: Path, capfd: Capture) -> None:
-    before = ["--out", str(tmp_path / "out"), str(suite.folder), "rnn-001"]
+    before = ["-o", str(tmp_path / "out"), str(suite.folder), "rnn-001"]
     assert main(["conform", "run", *before, "--", sys.executable]) == 2
     assert "unrecognized arguments: rnn-001" in capfd.readouterr().err
 

@@ -1,4 +1,4 @@
-"""Tokens of a text."""
+"""The text that is shipped, and one that is too long."""
 
 from __future__ import annotations
 
@@ -15,10 +15,6 @@ def test_the_shipped_text_is_long_enough_and_ascii() -> None:
     assert text.isascii()
     assert len(text) > 2000
     assert 25 < Corpus(text).ntoken < 64
-
-
-def test_tokens_are_in_the_order_of_their_bytes() -> None:
-    assert Corpus(b"hash").tokens.tolist() == [1, 0, 2, 1]
 
 
 def test_a_text_that_is_too_long_is_refused(tmp_path: Path) -> None:

@@ -73,6 +73,14 @@ def test_a_case_of_more_steps_than_tensors_is_not_followed() -> None:
     assert explain(wrong, endless).cause == "differs"
 
 
+def test_no_stage_is_told_of_a_trace_that_lacks_the_steps_between() -> None:
+    """A wrong update of the first step would be told as a loss of the second one."""
+    case = replace(prepared("batch_parameter_server-001").twin.case, steps=2, record="ends")
+    twin = load("batch_parameter_server").train_locally(case)
+    name = next(name for name in twin.tensors if name.startswith("0001/loss/"))
+    assert explain({**twin.tensors, name: twin.tensors[name] + 1}, twin).cause == "differs"
+
+
 PASSES = "dist_autograd-001"
 CORE = [entry.id for entry in CATALOGUE if entry.core]
 

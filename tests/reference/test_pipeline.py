@@ -10,9 +10,8 @@ import torch
 import torch.distributed.autograd as dist_autograd
 
 from reference.outcome import Raised
-from reference.pipeline import WORKERS, Case, forward, make_shard, roles, train_locally
+from reference.pipeline import WORKERS, Case, roles, train_locally
 from reference.trace import CaseError, Trace, compare
-from reference.training.vision import resnet50
 from reference.verify import judge
 from reference.world import World
 from tests.support.gpu import needs_gpu
@@ -40,19 +39,6 @@ def test_mlp_equals_its_twin(world: World, num_split: int, dtype: str, record: s
     """tests/properties has cases of fewer micro-batches."""
     trace = run_in(world, Case(num_split=num_split, depth=3, dtype=dtype, record=record, **MLP))
     assert against_twin(trace).equal
-
-
-def test_shards_are_torchvisions_resnet50() -> None:
-    """The same parameters give the same output."""
-    case = Case(num_split=1, **SMALL)
-    shards = [make_shard(case, half) for half in (1, 2)]
-    whole = resnet50(num_classes=10)
-    ours = [p for shard in shards for p in shard.parameters()]
-    with torch.no_grad():
-        for theirs, parameter in zip(whole.parameters(), ours, strict=True):
-            theirs.copy_(parameter)
-    x = torch.randn(2, 3, 32, 32)
-    assert torch.equal(forward(shards, x), whole(x))
 
 
 @pytest.mark.parametrize(

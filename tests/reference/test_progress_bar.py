@@ -116,6 +116,8 @@ def shown(monkeypatch: pytest.MonkeyPatch, *reports: tuple[str, dict[str, Any]])
     with watch("server") as report:
         for role, record in reports:
             report(role, record)
+    with watch("rank 0", logged=True):
+        progress.log_step(4, 5, 0.125)  # of one of several processes that write to this terminal: no bar
     output = terminal.getvalue()
     return output, re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output)
 

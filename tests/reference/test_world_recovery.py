@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from faults.judge.facts import Facts
+from faults.ledger.run_files import CHECKPOINTS
 from faults.plan import Plan
 from faults.run.runs import run, scope
 from faults.run.tutorial import of_tutorial
@@ -229,11 +230,23 @@ def test_no_process_of_an_earlier_life_is_left(tmp_path: Path) -> None:
 def test_a_signal_that_nobody_sent_is_not_passed_although_the_next_life_is_right(
     plan: str, said: str, tmp_path: Path
 ) -> None:
-    subject = plays.subject(partial(plays.killed_after, tmp_path / "checkpoints", 1))
+    subject = plays.subject(partial(plays.killed_after, tmp_path / CHECKPOINTS, 1))
     found, judgement = run(subject, Plan.parse(plan), tmp_path, recorded=True, restarts=1)
     assert (found.trace, len(found.lost)) == ("equal", 1)
     assert judgement.verdict == "wrong", str(judgement)
     assert said in str(judgement)
+
+
+def test_a_run_begins_with_no_earlier_runs_checkpoints_and_leaves_other_files_alone(tmp_path: Path) -> None:
+    own = tmp_path / "checkpoints" / "model"
+    own.parent.mkdir()
+    own.touch()
+    for _ in range(2):
+        found, judgement = run(plays.subject(plays.steps), Plan(), tmp_path, recorded=True, restarts=1)
+        assert judgement.verdict == "equal", str(judgement)
+        assert {each.name for each in tmp_path.glob("*checkpoints")} == {"checkpoints", CHECKPOINTS}
+    assert own.exists()
+    assert "[0, 0]" in found.difference
 
 
 def test_who_is_ended_with_a_role_that_is_not_started_again_convicts_nobody(tmp_path: Path) -> None:
@@ -248,7 +261,7 @@ def test_who_is_ended_with_a_role_that_is_not_started_again_convicts_nobody(tmp_
 
 def test_a_life_of_which_no_ledger_tells_is_not_passed(tmp_path: Path) -> None:
     """Nothing was recorded, or the role ended before its RPC started."""
-    subject = plays.subject(partial(plays.killed_after, tmp_path / "checkpoints", 1))
+    subject = plays.subject(partial(plays.killed_after, tmp_path / CHECKPOINTS, 1))
     found, judgement = run(subject, Plan(), tmp_path, restarts=1)
     assert judgement.verdict == "unknown", str(judgement)
     assert f"process {found.lost[0].process}, which was killed by SIGKILL: no ledger" in str(judgement)

@@ -14,7 +14,8 @@ FAULT = "Raise site=tests.support.roles_plugin:double role=a nth={} side=request
 
 
 @pytest.mark.plan(FAULT.format(1))
-def test_wrong(plan, fresh_world):
+def test_wrong(plan, fresh_world, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # the folders of --faults-keep and --faults-report are the run's
     world = fresh_world(["a", "b"], deadline=30)
     assert world.call("a", plays.ask_and_say, "b") == 42
 

@@ -62,6 +62,17 @@ def test_hurt_unexpectedly(world):
     world.call("a", plays.ask, "b")
 
 
+@plan(FIRST, expect_error="RuntimeError")
+def test_hurt_unexpectedly_in_the_role(world):
+    """The error that tells of it in this process is a RuntimeError."""
+    world.call("a", plays.ask, "b")
+
+
+@plan("Duplicate site=tests.support.roles_plugin:double_slowly role=a")
+def test_hurt_by_a_second_call_that_ends_after_the_test(world):
+    assert world.call("a", plays.ask_slowly, "b") == 42
+
+
 @plan(SECOND, expect_error="ValueError")
 def test_not_fired_though_an_error_is_expected(world):
     served(world)

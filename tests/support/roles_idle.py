@@ -9,8 +9,6 @@ from typing import Any
 
 import torch.distributed.rpc as rpc
 
-from faults import hook
-
 
 class _OneThread(rpc.TensorPipeRpcBackendOptions):
     def __init__(self, **options: Any) -> None:
@@ -23,11 +21,6 @@ def prepare(role: str, then: Callable[[str], object] | None = None) -> None:
         rpc.TensorPipeRpcBackendOptions = _OneThread  # type: ignore[misc]
     if then is not None:
         then(role)
-
-
-def activate(folder: str, role: str) -> None:
-    """Put a plan to work in this process."""
-    hook.activate(folder, role)
 
 
 def forget_to_divide(role: str) -> None:

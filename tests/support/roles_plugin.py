@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Any
 
 import torch
@@ -18,6 +19,16 @@ def double(x: Any) -> Any:
 
 def ask(peer: str) -> int:
     answer: int = rpc.rpc_sync(peer, double, args=(21,), timeout=5)
+    return answer
+
+
+def double_slowly(x: Any) -> Any:
+    time.sleep(0.4)
+    return x + x
+
+
+def ask_slowly(peer: str) -> int:
+    answer: int = rpc.rpc_sync(peer, double_slowly, args=(21,), timeout=5)
     return answer
 
 

@@ -33,8 +33,8 @@ def read_report(path: str | Path) -> Any:
 
 
 def sweep_of(subject: Subject, options: Namespace) -> int:
-    return sweep_target(TutorialTarget.of(subject, options), options)
+    return sweep_target(TutorialTarget(subject, options), options)
 
 
 def shrink_of(subject: Subject, plan: Plan, options: Namespace) -> int:
-    return shrink_target(TutorialTarget.of(subject, options), plan, options)
+    return shrink_target(TutorialTarget(subject, options), plan, options)

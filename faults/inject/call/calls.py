@@ -137,11 +137,13 @@ class Calls:
         start, in_flight = time.monotonic(), envelope is not None and bool(envelope.flight)
         sent = False
         try:
-            packed, sent = self._pickler.serialize(call), True
-            if envelope is not None and in_flight:
-                result = self._send_in_flight(send, to, packed, timeout, envelope)
-            else:
-                result = send(to, *packed, timeout, later)
+            packed, sent, asked = self._pickler.serialize(call), True, None
+            if envelope is not None and in_flight:  # the question leaves first
+                question = PythonUDF(has_begun, (envelope.site, envelope.flight), {})
+                asked = self.send_directly(to, question, timeout, True)
+            result = send(to, *packed, timeout, later)
+            if asked is not None:
+                result = flight.failed_by(asked)
         except Exception as error:  # such as arguments that cannot be pickled, or an agent that has shut down
             # What a signal's handler raises may come after the call has left.
             self.write_failed(note, start, error, sent=sent and of_a_handler(error))
@@ -164,13 +166,6 @@ class Calls:
         if raised is not None:
             raise raised
         return result
-
-    def _send_in_flight(
-        self, send: Callable[..., Any], to: Any, packed: tuple[Any, Any], timeout: float, envelope: Envelope
-    ) -> Any:
-        question = PythonUDF(has_begun, (envelope.site, envelope.flight), {})
-        ask = partial(self.send_directly, to, question, timeout, True)
-        return flight.send_in_flight(ask, partial(send, to, *packed, timeout, envelope.answers_later))
 
     def begin(
         self, sites: tuple[str, ...], to: str | None = None, *, later: bool

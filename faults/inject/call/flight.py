@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Callable
 from typing import Any
 
 from torch.distributed.rpc.internal import RemoteException
@@ -31,13 +30,11 @@ def new_key(role: str) -> str:
     return f"{role} {os.getpid()} {next(_numbers)}"
 
 
-def send_in_flight(ask: Callable[[], Any], send: Callable[[], Any]) -> Any:
-    """Send the question and the call. Return a future that fails when the question is answered.
+def failed_by(question: Any) -> Any:
+    """Return a future that fails when the question is answered.
 
     If the question itself fails, as the call then does too, the future has its error.
     """
-    question = ask()
-    send()
     failed: Future[Any] = Future()
     question.add_done_callback(lambda answered: _fail(failed, _error_of(answered)))
     return failed

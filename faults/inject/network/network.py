@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
@@ -145,7 +145,9 @@ def prepare(plan: Plan, role: str, folder: Path, ledger: Ledger, announcer: Anno
     faults = plan.at("network")
     if not faults:
         return lambda: None
-    _check(faults.values(), _places(folder))
+    places = _places(folder)
+    for name in (name for fault in faults.values() for name in (fault.role, fault.peer) if name is not None):
+        _place(places, name)
     over = threading.Event()
 
     def fire(number: int, fault: Fault) -> None:
@@ -176,10 +178,3 @@ def _place(places: Mapping[str, dict[str, str]], role: str) -> dict[str, str]:
     if role not in places:
         raise NetworkError(f"no role {role!r} in the network, wanted one of {', '.join(places)}")
     return places[role]
-
-
-def _check(faults: Iterable[Fault], places: Mapping[str, dict[str, str]]) -> None:
-    for fault in faults:
-        assert fault.role is not None
-        for name in (fault.role, fault.peer or fault.role):
-            _place(places, name)

@@ -28,7 +28,6 @@ from faults.inject.process.target import (
     PENDING,
     CannotFireError,
     end_now,
-    ended,
     has_signal,
     process_of,
 )
@@ -63,7 +62,7 @@ def _named(number: int, fault: Fault) -> dict[str, object]:
 def _await_effect(fault: Fault, pid: int, handle: int, number: signal.Signals, *, handled: bool) -> None:
     """Wait until the process has ended, or until it has received a SIGTERM that it handles."""
     due = time.monotonic() + EFFECT_SECONDS
-    while not ended(handle, _LOOK_SECONDS):
+    while not readable([handle], _LOOK_SECONDS):
         if handled and number == signal.SIGTERM and not has_signal(pid, PENDING, number):
             return
         if time.monotonic() > due:

@@ -72,15 +72,10 @@ def process_of(role: str, folder: Path, world: str | None = None) -> tuple[int, 
         handle = os.pidfd_open(pid)
     except ProcessLookupError as error:
         raise CannotFireError(f"{role}, process {pid}, has ended already") from error
-    if ended(handle, 0) or not is_older(pid, written):
+    if readable([handle], 0) or not is_older(pid, written):
         os.close(handle)
         raise CannotFireError(f"{role}, process {pid}, has ended already")
     return pid, handle
-
-
-def ended(handle: int, seconds: float) -> bool:
-    """Whether the process of this pidfd ends within so many seconds. Waits until it does."""
-    return bool(readable([handle], seconds))
 
 
 def is_older(pid: int, written: float) -> bool:
