@@ -87,8 +87,8 @@ def execute(
         )
         try:
             end = _wait(process, ends, first, deadline)
-            # Before anything is done to its processes. A command that was killed could not clean up; roles that outlive
-            # it have their bound.
+            # All this is seen before anything is done to its processes. A command that was killed could not clean up;
+            # roles that outlive it have their bound.
             orphans = left(grace_of(place)) if end.kind in ("Returned", "Exited") else []
             overdue = end.kind == "Overdue"
             grace = 0.0 if overdue else survivors() if end.kind == "Killed" else GRACE

@@ -55,7 +55,9 @@ def passed_on(to: str, on: str) -> list[str]:
         "chained": lambda: rpc.rpc_async(to, function, args=(2,)).then(lambda done: done.value()).wait(),
         "answered with": lambda: rpc.rpc_sync(on, forward, args=(to,)),
     }
-    return [f"{way}: {answer(each).text}" for way, each in ways.items()]
+    errors = [f"{way}: {answer(each).text}" for way, each in ways.items()]
+    rpc.rpc_sync(to, process_id)  # in its only RPC thread, so after the last call's end
+    return errors
 
 
 def call(to: str) -> str:
