@@ -65,8 +65,10 @@ def call(to: str) -> str:
 
 
 def call_twice(to: str, seconds: float) -> list[str]:
-    """Return the errors of two calls with this limit."""
-    return [answer(lambda: rpc.rpc_sync(to, function, args=(2,), timeout=seconds)).text for _ in range(2)]
+    """Return the errors of two calls with this limit, when both have ended at their callee as well."""
+    errors = [answer(lambda: rpc.rpc_sync(to, function, args=(2,), timeout=seconds)).text for _ in range(2)]
+    rpc.rpc_sync(to, process_id)
+    return errors
 
 
 def refer(to: str) -> Any:
