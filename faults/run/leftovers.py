@@ -230,8 +230,9 @@ def _here(timeline: Timeline) -> dict[int, Event]:
 
 def maker(name: str) -> int | None:
     """Return the process that has made shared memory, if its name tells: the first number in it, as of torch's names
-    (``torch_PID_RANDOM_COUNTER``) and OpenMP's."""
-    return next((int(part) for part in re.split(r"[._]", name) if part.isdecimal()), None)
+    (``torch_PID_RANDOM_COUNTER``) and OpenMP's. Numbers in multiprocessing's names of semaphores are random."""
+    parts = [] if name.startswith("sem.") else re.split(r"[._]", name)
+    return next((int(part) for part in parts if part.isdecimal()), None)
 
 
 def shared_memory() -> Iterator[tuple[str, os.stat_result]]:

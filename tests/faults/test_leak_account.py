@@ -45,6 +45,17 @@ def test_only_what_has_begun_since_is_left(monkeypatch: pytest.MonkeyPatch) -> N
         assert accounting.left() == wanted
 
 
+def test_a_number_in_the_random_name_of_a_semaphore_is_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Process 1 is always another run's."""
+    monkeypatch.setattr(leak_account, "GRACE", 0.05)
+    made, accounting = SHARED / f"sem.mp-{os.getpid()}_1", Accounting("none")
+    made.touch()
+    try:
+        assert accounting.left() == [f"shared memory {made.name}"]
+    finally:
+        made.unlink()
+
+
 @contextmanager
 def stranger(mark: str = "") -> Iterator[tuple[int, int, Path]]:
     """Yield a process of another run, its resource tracker, and its shared memory. ``mark``: it is of that run."""
