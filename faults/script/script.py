@@ -93,8 +93,7 @@ def execute(
             overdue = end.kind == "Overdue"
             grace = 0.0 if overdue else survivors() if end.kind == "Killed" else GRACE
             running = _running(timeline := read(place), grace)
-            roles = {pid: event.role for pid, event in starts_of(timeline).items()}
-            waiting = waits(place, roles) if overdue else {}
+            waiting = waits(place, {pid: event.role for pid, event in starts_of(timeline).items()}) if overdue else {}
             ends.wait(0.0)
         finally:
             _end(process)

@@ -105,7 +105,7 @@ class ActivePlan:
         """Wait, at most as long as a role does before its shutdown, for calls that a `Duplicate` has begun again."""
         due = time.monotonic() + LONG
         while unended(self.run()) and time.monotonic() < due:
-            time.sleep(0.02)
+            time.sleep(0.02)  # nothing tells of a new line in a ledger
 
     def not_fired(self) -> str:
         """Name the faults that have not fired, or not as often as the plan says; empty if all have."""

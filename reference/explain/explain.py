@@ -102,9 +102,10 @@ def _explained(lines: Sequence[str], run: Trace, wanted: Named) -> Explanation:
         return Explanation("undecided", [*lines, f"Single stages cannot be judged: {error}"])
     if not stages.wrong:
         text = (
-            "Each stage follows from your own earlier numbers, up to rounding. Together they differ, by another order"
+            "Each stage follows from your own earlier numbers, up to rounding. Together they differ, by another order "
+            "of events or by rounding that adds up."
         )
-        return Explanation("drift", [*lines, f"{text} of events or by rounding that adds up."])
+        return Explanation("drift", [*lines, text])
     stages = until_other_actions(stages, wanted)
     place = place_of(stages.wrong[0])
     failed = Failed(stages, place, train)

@@ -27,7 +27,7 @@ SERVER, LSTM = "batch_parameter_server-005", "rnn-003"
 
 
 def case_named(name: str) -> Case:
-    """Not that of `prepared`, which would run its twin, and keep it for all tests, while a test has changed torch."""
+    """Make the case anew: `prepared` would run its twin, and keep it for all tests, while a test has changed torch."""
     entry = next(each for each in CATALOGUE if each.id == name)
     return case_of(entry.tutorial, entry.fields)
 
