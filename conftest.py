@@ -23,7 +23,7 @@ from faults.inject.network import network
 from reference import TUTORIALS
 from reference.world import launch, start
 from reference.world.rpc_agent import LOCAL_OPTIONS
-from tests.preforked.inheritance import ONE_THREAD
+from tests.preforked import ONE_THREAD
 from tests.support import own_process
 from tests.support.roles_plain import name
 

@@ -14,6 +14,9 @@ def _leave(number: int, frame: object) -> None:
 
 def main() -> None:
     """Run the command of this process's arguments, and leave with its exit status."""
+    if sys.platform != "linux":
+        sys.stderr.write(f"error: wanted Linux, got {sys.platform}\n")
+        sys.exit(2)
     # As `interrupts.leave_at_once` does; but until `hiding` has answered, that module may be another project's.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number == signal.SIGTERM or signal.getsignal(number) is not signal.SIG_IGN:

@@ -67,7 +67,7 @@ class BatchUpdateParameterServer:
         self.round.number = self.saved = resume(model=self.model, optimizer=self.optimizer, trace=self.recorder)
 
     def get_model(self) -> nn.Module:
-        """Return a copy of the model, because another trainer may update it while the reply is sent (S2.5)."""
+        """Return a copy of the model (S2.5): the trainers may update it while the reply to another caller is sent."""
         with self.lock:
             return copy.deepcopy(self.model)
 

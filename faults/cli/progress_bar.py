@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from reference.cli.progress_bar import has_bars
 from reference.system.text import one_line
 
 SECONDS_BETWEEN_LINES = 5.0
@@ -27,7 +28,7 @@ def seconds_left(done: int, total: int, elapsed: float, budget: float | None) ->
 def countdown(title: str, total: int, budget: float | None = None) -> Iterator[Tick]:
     """Yield the function to call with each run's number, from 0, when that run begins."""
     title = one_line(title)
-    with _bar(title, total) if sys.stderr.isatty() else _lines(title, total, budget) as tick:
+    with _bar(title, total) if has_bars() else _lines(title, total, budget) as tick:
         yield tick
 
 

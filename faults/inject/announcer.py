@@ -21,7 +21,7 @@ class Announcer:
     def __init__(self, role: str, around: Callable[[], AbstractContextManager[object]] = nullcontext) -> None:
         self.role, self._around = role, around
         self._waiting: dict[Moment, list[Action]] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may make a call while this thread announces one
 
     def subscribe(self, moment: Moment, action: Action) -> None:
         """Run ``action`` at this moment, which must be one of this role."""

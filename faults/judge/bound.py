@@ -47,7 +47,6 @@ def _waiting(timeline: Timeline, first_seen: float) -> list[Event]:
         begun = open_.pop(event.made, None)
         if event.event == "invoke":
             open_[event.made] = event
-            found += [begun] if begun is not None else []  # the earlier call has no end: RPC was started again
         elif begun is not None and event.time >= first_seen and (event.event != "ok" or begun.time <= first_seen):
             found.append(begun)
     return [*found, *open_.values()]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from faults.judge import proof
+from faults.judge.bound import allowed
 from faults.ledger.error_links import CALLEE, MEMBER, Link, from_json
 from faults.ledger.ledger import Event, Timeline
 from faults.ledger.moments_seen import roles_of, starts_of
@@ -52,13 +53,15 @@ class Life:
 
 @dataclass(frozen=True)
 class Failure:
-    """The end of a role's life, or of the command (`COMMAND`), that was a failure. ``time``: on the timeline."""
+    """The end of a role's life, or of the command (`COMMAND`), that was a failure. ``time``, and that at which the life
+    ``began``: on the timeline."""
 
     role: str
     life: int
     end: End
     time: float
     links: Sequence[Link]
+    began: float = 0.0
 
     @property
     def itself(self) -> list[Link]:
@@ -78,6 +81,13 @@ class Facts:
 
     def __init__(self, run: Run) -> None:
         self.run = run
+        self._allowed: dict[float, tuple[float, str]] = {}
+
+    def allowed(self, first_seen: float) -> tuple[float, str]:
+        """Do `bound.allowed`, which goes through all calls, once for each time."""
+        if first_seen not in self._allowed:
+            self._allowed[first_seen] = allowed(self.run, first_seen)
+        return self._allowed[first_seen]
 
     @cached_property
     def lives(self) -> list[Life]:
@@ -160,7 +170,8 @@ class Facts:
         links = told[-1] if told else []
         if not links and life.end.types:
             links = [Link(life.end.types, life.end.text)]
-        return Failure(life.role, life.number, life.end, life.end.time - self.run.zero, links)
+        began = life.events[0].time if life.events else 0.0
+        return Failure(life.role, life.number, life.end, life.end.time - self.run.zero, links, began)
 
     @cached_property
     def messages(self) -> proof.Proofs:
@@ -256,7 +267,10 @@ def _of_world(run: Run) -> list[Life]:
     lost = {end.process: end for end in run.lost}
     found = []
     for role, last in run.ends.items():
-        lives = _lives_of(run.timeline, role) or [run.timeline.by(role)]
+        lives = _lives_of(run.timeline, role)
+        if lives and _pid(lives[-1][0]) in lost:
+            lives.append([])  # the last process ended before it opened the ledger
+        lives = lives or [run.timeline.by(role)]
         for number, events in enumerate(lives, 1):
             process = _pid(events[0]) if events else 0
             time = (events[-1].time if events else 0.0) + run.zero
@@ -281,10 +295,11 @@ def _of_script(run: Run) -> list[Life]:
     found = []
     for role, number, events in lives:
         process, is_last = _pid(events[0]), _is_last(events, latest)
-        # Nothing ended a process that has started RPC again.
+        # Nothing ended a process that has started RPC again, unless a later one has its id.
         end = End("Returned", "returned", events[-1].time + run.zero, process=process)
-        if is_last:
-            status = run.statuses.get(process) if count[process] == 1 else None  # or nobody knows whose it is
+        if is_last or _last(events, "raised") is not None or _last(events, "exit") is not None:
+            one = is_last and count[process] == 1  # otherwise nobody knows whose the status is
+            status = run.statuses.get(process) if one else None
             end = _end(run, events, process, status, killed.get((role, process), []))
         found.append(Life(role, number, process, events, is_last, end))
     return found
@@ -394,7 +409,8 @@ def _of_ledgers(facts: Facts) -> Iterator[str]:
     yield from (f"process {end.process}, which {end.text}: no ledger" for end in run.lost if end.process not in known)
     if not run.is_script and wanted:
         for life in facts.lives:
-            if life.end.returned and life.of("start") is not None and life.of("shutdown") is None:
+            began = life.number > 1 or life.of("start") is not None
+            if life.end.returned and began and life.of("shutdown") is None:
                 yield f"{life.role}: it returned, and its ledger ends before its shutdown"
 
 

@@ -130,7 +130,7 @@ def _completed(run: Run) -> Iterator[Event]:
 
 def _victim(event: Event) -> tuple[object, ...]:
     """Identify what a fault has hit, of all that one process tells of it."""
-    return event.process, event.details.get("fault"), event.details.get("caller"), *event.call
+    return event.process, event.life, event.details.get("fault"), event.details.get("caller"), *event.call
 
 
 def repeated(run: Run) -> Iterator[str]:
@@ -145,7 +145,7 @@ def _times(count: int, run: Run, number: int) -> str:
     """Say how often a fault fired, and in how many lives of those whose calls or moments it hit."""
     made = [event for event in run.timeline.of("invoke") if number in event.details.get("faults", ())]
     fired = [event for event in firings(run) if event.details["fault"] == number]
-    lives = len({(event.role, event.process) for event in made or fired})
+    lives = len({(event.role, event.process, event.life) for event in made or fired})
     most = run.plan.faults[number].traits.most(run.plan.faults[number]) or 1
     return f"{count}{f' of {most}' * (most > 1)} times" if lives == 1 else f"{count} times, in {lives} lives"
 

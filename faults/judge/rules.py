@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from faults.judge import holdings, proof
-from faults.judge.bound import allowed
 from faults.judge.causes import told, without_effect
 from faults.judge.facts import GONE, RUNNING, Facts, Failure, gaps, links_in, player, short
 from faults.ledger.error_links import CALLEE, Link
@@ -128,7 +127,8 @@ def _record(facts: Facts) -> Check:
 
 
 def _ends(facts: Facts) -> Check:
-    """Everything ended by the deadline, and who failed ended within the bound after the last fault before that."""
+    """Everything ended by the deadline, and who failed ended within the bound after the last fault before that, or
+    after the begin of its life."""
     run = facts.run
     if not run.complete:
         return Check("ends", "hung", None, "not recorded")
@@ -178,7 +178,9 @@ def lateness(facts: Facts, failure: Failure) -> tuple[float, str, float, str]:
         ended = [life.end.time - zero for life in facts.lives if life.end.kind not in (GONE, RUNNING)]
         after = [time for time in ended if since < time <= failure.time]
         since, what = max(after, default=since), "the last role's end" if after else what
-    most, computed = allowed(facts.run, before[-1])
+    elif failure.began > since:  # each life has its own time to find that a network is still hurt
+        since, what = failure.began, "the begin of its life"
+    most, computed = facts.allowed(before[-1])
     return max(0.0, failure.time - since), what, most, computed
 
 
@@ -205,10 +207,13 @@ def _left(facts: Facts) -> Check:
 
 
 def _left_together(facts: Facts) -> list[Event]:
-    """Return what was left by the roles that did not shut down alone."""
-    timeline = facts.run.timeline
-    rude = {event.role for event in timeline.of("shutdown") if not event.details.get("graceful", True)}
-    return [event for event in timeline.of("left") if event.role not in rude]
+    """Return what was left by the lives of roles that did not shut down alone."""
+    alone: set[int] = set()
+    for life in facts.lives:
+        end = life.of("shutdown")
+        if end is not None and not end.details.get("graceful", True):
+            alone.update(map(id, life.events))
+    return [event for event in facts.run.timeline.of("left") if id(event) not in alone]
 
 
 def _result(facts: Facts) -> Check:
@@ -304,11 +309,18 @@ def _mistake(facts: Facts, failure: Failure) -> str:
 
 
 def _is_of_plan(facts: Facts, failure: Failure, link: Link) -> bool:
-    """Whether a `Raise` of the plan raised this error. That of a callee has its text at its caller."""
+    """Whether a `Raise` of the plan raised this error: it has its text, or that of a callee's error in a call which the
+    fault has hit, because torch changes letters beyond ASCII. The error of a callee has its text at its caller."""
     text = failure.links[link.of].text if link.way == CALLEE else link.text
-    raised = [facts.run.plan.faults[event.details["fault"]] for event in proof.firings(facts.run)]
-    own = [("injected" if fault.text is None else fault.text) for fault in raised if fault.error == link.name]
-    return any(each in text for each in own)
+    calls = [facts.failed[place] for place in facts.failed_by.get(("text", text), ()) if text]
+    answered = [call.made for call, links in calls if any(each.way == CALLEE for each in links)]
+    hit = {number for made in answered for number in facts.hits.get(made, ())}
+    for number in {event.details["fault"] for event in proof.firings(facts.run)}:
+        fault = facts.run.plan.faults[number]
+        own = "injected" if fault.text is None else fault.text
+        if fault.error == link.name and (number in hit or own in text):
+            return True
+    return False
 
 
 def _was_corrupted(facts: Facts, time: float) -> bool:

@@ -112,7 +112,7 @@ def _in_time(facts: Facts, failures: Sequence[Failure]) -> Iterator[str]:
     found = [(each, *lateness(facts, each)) for each in failures]
     if bounded := [each for each in found if each[3] < math.inf]:
         failure, late, what, most, _ = max(bounded, key=lambda each: each[1] - each[3])
-        alike = all(each.time >= facts.effect_times[-1] for each in failures)
+        alike = all(each.time >= facts.effect_times[-1] >= each.began for each in failures)
         who = "All who failed" if alike else _capital(player(failure.role))
         since = what.removesuffix(" before that") if alike else what
         yield f"{who} had ended {late:.1f} s after {since}; {most:.1f} s are allowed."

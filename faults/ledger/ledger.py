@@ -14,6 +14,7 @@ import threading
 import time
 import traceback
 import weakref
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -98,7 +99,7 @@ class Ledger:
             raise LedgerError(f"cannot write a ledger at {self.path}: {error.strerror}; {wanted}") from error
         self._broken = 0
         self._whole = 0  # the size of the file after the last line that this process wrote
-        # Reentrant, because a finalizer that the collector runs in the middle of `write` may write, too.
+        # Reentrant, because a finalizer or a signal's handler that runs in the middle of `write` may write, too.
         self._lock = threading.RLock()
         self.write("start", schema=SCHEMA, pid=self.process, wall=time.time(), boot=boot_id(), world=world)
 
@@ -180,13 +181,14 @@ def value_text(value: object) -> str:
 @dataclass(frozen=True)
 class Event:
     """One line of a ledger. ``time``: seconds, on the clock of the timeline's first role; ``process``: its writer, 0 if
-    the line does not say."""
+    the line does not say; ``life``: how often that had started RPC in this role."""
 
     role: str
     event: str
     time: float
     details: Mapping[str, Any] = field(default_factory=dict)
     process: int = 0
+    life: int = 0
 
     @property
     def call(self) -> tuple[object, object]:
@@ -195,8 +197,8 @@ class Event:
 
     @property
     def made(self) -> tuple[object, ...]:
-        """The one call that its caller's line is about: who made it, in which process, and `call`."""
-        return self.role, self.process, *self.call
+        """The one call that its caller's line is about: who made it, in which process and life, and `call`."""
+        return self.role, self.process, self.life, *self.call
 
     def __str__(self) -> str:
         details = " ".join(
@@ -316,13 +318,15 @@ def _merged(lines: Mapping[str, list[dict[str, Any]]], starts: Starts) -> Iterab
     for role, each in lines.items():
         shift = next(iter(shifts.values()), 0.0)  # used if the role's start is torn
         of_process: dict[int, float] = {}
+        lives: Counter[int] = Counter()
         for line in each:
             process = line.get("process", 0)
             if line["event"] == "start":
                 shift = of_process[process] = shifts[_clock(role, line)]
+                lives[process] += 1
             details = {name: value for name, value in line.items() if name not in _OWN}
             at = line["time"] + of_process.get(process, shift)
-            events.append(Event(role, line["event"], at, details, process))
+            events.append(Event(role, line["event"], at, details, process, lives[process]))
     return sorted(events, key=lambda event: event.time)
 
 

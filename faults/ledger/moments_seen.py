@@ -71,7 +71,7 @@ def starts_of(timeline: Timeline, boot: str | None = None) -> dict[int, Event]:
 
 def steps_of(role: str, timeline: Timeline, what: str = "step") -> list[int]:
     """Return the numbers of the steps that a role logged, in order and each once. ``what``: another of `OF_STEPS`."""
-    return sorted({int(event.details["number"]) for event in timeline.of(what) if event.role == role})
+    return sorted({int(event.details["number"]) for event in timeline.by(role) if event.event == what})
 
 
 def _of(role: str, timeline: Timeline, sites: Mapping[str, Called]) -> Iterator[Moments]:

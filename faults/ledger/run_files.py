@@ -212,11 +212,13 @@ def remove_numbered(folder: Path) -> None:
 def statuses(folder: Path) -> dict[int, int | None]:
     """Return the exit status of each process of a script that has begun to play a role; None if it left none, or has
     not ended."""
-    found: dict[int, int | None] = {}
-    for path in folder.glob(f"+.*{STATUS}"):
-        status = content_of(path)
-        found[int(path.name.removesuffix(STATUS).rpartition(".")[2])] = status[-1] if status else None
-    return found
+    contents = {pid: content_of(path) for pid, path in beginners(folder).items()}
+    return {pid: status[-1] if status else None for pid, status in contents.items()}
+
+
+def beginners(folder: Path) -> dict[int, Path]:
+    """Return the file for the status of each process of a script that has begun to play a role."""
+    return {int(each.name.removesuffix(STATUS).rpartition(".")[2]): each for each in folder.glob(f"+.*{STATUS}")}
 
 
 def _stranger(place: Path) -> Path | None:

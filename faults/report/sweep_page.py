@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from faults.judge.facts import Facts
 from faults.judge.rules import Judgement
@@ -72,6 +73,6 @@ def _shown(run: Told, pages: Mapping[str, str]) -> dict[str, Any]:
     return {
         "verdict": line(run["verdict"]),
         "class": WORDS[run["passed"]],
-        "page": pages.get(run["plan"]),
+        "page": quote(pages.get(run["plan"], "")),
         "title": line(run["plan"]),
     }

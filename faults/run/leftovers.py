@@ -18,7 +18,7 @@ from typing import Any
 from faults.inject.process.target import is_older
 from faults.ledger.ledger import Event, Timeline, boot_id
 from faults.ledger.moments_seen import starts_of
-from reference.system.processes import readable
+from reference.system.processes import pidfd_open, readable
 
 PREFIX = "FAULTS_TESTS_"
 _PROC = Path("/proc")
@@ -60,7 +60,7 @@ def is_running(pid: int) -> bool:
 def ends_by(pid: int, due: float) -> bool:
     """Wait until a process ends, or until ``due`` (monotonic seconds). Return whether it has ended."""
     try:
-        handle = os.pidfd_open(pid)
+        handle = pidfd_open(pid)
     except ProcessLookupError:
         return True
     try:

@@ -27,6 +27,7 @@ _FLAGS, _STARTED, _ENVIRONMENT = 6, 19, 47
 _OF_KERNEL = 0x00200000  # the flag of a thread of the kernel
 # A process that is older does not begin to execute a program, and has no environment for another reason (seconds).
 _YOUNG = 5.0
+_BOOTTIME = 7  # time.CLOCK_BOOTTIME, which conda's Python may lack
 
 
 def main(name: str) -> None:
@@ -49,7 +50,8 @@ def _marked(name: str) -> tuple[set[int], set[int]]:
     """Find the processes whose environment began with the variable, and their descendants, without zombies; and those
     that execute a new program, whose environment the kernel has not set yet."""
     mark, parents, found, starting = f"\0{name}=".encode(), {}, set(), set()
-    young = (float(_read("/proc/uptime").split()[0]) - _YOUNG) * os.sysconf("SC_CLK_TCK")
+    # Not by /proc/uptime: that of a container may be its own, and the processes' starts the machine's.
+    young = (time.clock_gettime(_BOOTTIME) - _YOUNG) * os.sysconf("SC_CLK_TCK")
     for pid in (int(each) for each in os.listdir("/proc") if each.isdigit()):  # noqa: PTH208 (as in guardian.py)
         with contextlib.suppress(OSError):
             words = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()

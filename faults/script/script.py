@@ -24,7 +24,7 @@ from faults.ledger import record
 from faults.ledger.ledger import Timeline, read
 from faults.ledger.moments_seen import starts_of
 from faults.ledger.record import COMMAND, End, RecordError, Run
-from faults.ledger.run_files import renewed, statuses
+from faults.ledger.run_files import beginners, renewed, statuses
 from faults.plan.plan import Plan, PlanError
 from faults.run.leftovers import GRACE, GRACE_OF_KILLED, adopting, ends_by, kill_group, leaks, living
 from faults.script.autostart import SAID, VARIABLE, WHOLE_LINES
@@ -33,7 +33,7 @@ from faults.script.stacks import STACKS
 from faults.script.waits import waits
 from reference.outcome import Exited, Killed
 from reference.system.interrupts import held
-from reference.system.processes import readable, status_of_ended, wait_until
+from reference.system.processes import no_pidfds, pidfd_open, readable, status_of_ended, wait_until
 
 _PROGRAM = Path(__file__).parent / "parent_watcher.py"
 
@@ -78,6 +78,8 @@ def execute(
     Raises:
         OSError: the command cannot be started.
     """
+    if reason := no_pidfds():
+        raise OSError(f"no command can be waited for here: {reason}")
     (place / STACKS).touch(0o600)
     ends = _Ends(place)
     with tied_environment() as variables, adopting() as left:
@@ -114,9 +116,9 @@ class _Ends:
 
     def wait(self, seconds: float, *others: int) -> list[int]:
         """Wait until a process ends, or one of these descriptors is ready. Return those that are."""
-        for pid in statuses(self._folder).keys() - self._handles.keys() - self.seen.keys():
+        for pid in set(beginners(self._folder)) - self._handles.keys() - self.seen.keys():
             try:
-                self._handles[pid] = os.pidfd_open(pid)
+                self._handles[pid] = pidfd_open(pid)
             except ProcessLookupError:
                 self.seen[pid] = time.monotonic()
         ready = readable([*self._handles.values(), *others], seconds)
@@ -140,7 +142,7 @@ def environment_for(place: Path) -> dict[str, str]:
 def _wait(process: subprocess.Popen[bytes], ends: _Ends, first: float, deadline: Callable[[], float]) -> End:
     """Wait until the command ends, or is overdue. After ``first`` seconds the deadline is computed again. The command
     is not reaped, because its group is to be killed."""
-    handle, begun, due = os.pidfd_open(process.pid), time.monotonic(), first
+    handle, begun, due = pidfd_open(process.pid), time.monotonic(), first
     try:
         ended = wait_until(lambda seconds: ends.wait(seconds, handle), due)
         while not ended and due < (later := deadline()):
@@ -148,7 +150,7 @@ def _wait(process: subprocess.Popen[bytes], ends: _Ends, first: float, deadline:
             ended = wait_until(lambda seconds: ends.wait(seconds, handle), begun + due - time.monotonic())
         if not ended:
             return End("Overdue", f"was overdue after {due:g} s", time.monotonic(), process=process.pid)
-        return end_of(status_of_ended(handle), time.monotonic(), process.pid)
+        return end_of(status_of_ended(process.pid), time.monotonic(), process.pid)
     finally:
         os.close(handle)
 

@@ -56,8 +56,10 @@ def place_of(stacks: str) -> str:
 
 def _threads(stacks: str) -> list[list[tuple[str, str, str]]]:
     """Return the frames of each thread, the innermost first. The main thread is the last one, because it is the oldest;
-    the current one is the one that handled the signal."""
-    return [_FRAME.findall(text) for text in _THREAD.split(stacks)[1:]]
+    the current one is the one that handled the signal. Python writes the 100 newest threads, and then three dots: so
+    the frames of the main one are not known."""
+    found = [_FRAME.findall(text) for text in _THREAD.split(stacks)[1:]]
+    return [*found, []] if stacks.endswith("\n...\n") else found
 
 
 def _line(frames: list[tuple[str, str, str]], library: re.Pattern[str], where: str = "") -> str:

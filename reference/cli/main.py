@@ -83,10 +83,13 @@ def status_of(module: str, *others: str) -> int:
             raise
         print(f"error: {error.name} is not installed, which this command needs{_MISSING[error.name]}", file=sys.stderr)
         status = 2
-    except OSError as error:
+    except (OSError, SystemExit) as error:
+        cause = error if isinstance(error, OSError) else error.__context__  # rich leaves when nobody reads the pipe
+        if not isinstance(cause, OSError):
+            raise
         interrupts.over()
         if status != 2:  # `main` has not told it
-            print(f"error: {error}", file=sys.stderr)
+            print(f"error: {cause}", file=sys.stderr)
         status = 2
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise Python's own end fails, too
     # Python remembers an interrupt that passed through an `exec` of text, such as the import of a dataclass, until the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +23,11 @@ SECONDS_BETWEEN_LINES = 2.0
 Show = Callable[[int, int, float], None]
 
 
+def has_bars() -> bool:
+    """Whether standard error is a terminal on which rich draws a bar."""
+    return sys.stderr.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
+
+
 @contextmanager
 def watch(title: str, *, logged: bool = False) -> Iterator[Report]:
     """Show progress during a block, which gets the function to pass to `launch` as ``on_progress``.
@@ -38,7 +44,7 @@ def watch(title: str, *, logged: bool = False) -> Iterator[Report]:
             show(record["step"], record["steps"], record["loss"])
 
     # Other ranks write to the same terminal, and each bar would erase theirs.
-    with _bar(title) if sys.stderr.isatty() and not logged else _lines(title) as show, _told():
+    with _bar(title) if has_bars() and not logged else _lines(title) as show, _told():
         handler, level = steps.StepHandler(partial(report, "")), steps.logger.level
         if logged:
             steps.logger.addHandler(handler)

@@ -95,9 +95,8 @@ def run_parser(name: str) -> Parser:
     parser.add_argument(
         "--verify", action="store_true", help="compare the run with its twin; status 1: it is wrong; 3: unknown"
     )
-    parser.add_argument(
-        "--deadline", type=float, default=3600.0, metavar="X", help="seconds for the whole run (default: 3600)"
-    )
+    limit = "seconds for the whole run; under torchrun, for which a rank waits for the others when it has finished"
+    parser.add_argument("--deadline", type=float, default=3600.0, metavar="X", help=f"{limit} (default: 3600)")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--checkpoint", metavar="DIR", help="save a checkpoint of all roles after each step, there")
     where.add_argument("--resume", metavar="DIR", help="the same, and go on from the last checkpoint that is there")
@@ -119,7 +118,8 @@ def fitted(name: str, given: Mapping[str, Any], size: int) -> dict[str, Any]:
     module = load(name)
     for item in listed(module.Case):
         if item.metadata.get("scales") and item.name not in given:
-            others = len(module.roles(module.Case())) - getattr(module.Case(), item.name)
+            case = module.Case(**{field: value for field, value in given.items() if field != "arithmetic"})
+            others = len(module.roles(case)) - getattr(case, item.name)
             return {**given, item.name: size - others}
     return dict(given)
 

@@ -13,7 +13,7 @@ from reference.conform.tensor_file import dtype_name
 from reference.system.files import Unusable, content_of
 from reference.system.json_objects import finite, integer, like, many, maybe, named, read_object, some, text
 from reference.system.text import OneLine, one_line
-from reference.trace.names import misnamed, structure
+from reference.trace.names import counted_from_one, misnamed, structure
 
 if TYPE_CHECKING:
     from reference.conform.inputs import Prepared  # with torch
@@ -181,7 +181,8 @@ def misfits(case: SuiteCase, answer: Answer) -> list[str]:
     readable = {*found.arrays, *(name for name in found.problems if not misnamed(name))}
     missing = structure(readable - set(case.optional), [*case.outputs])
     problems = [*found.problems.items()]
-    for name, array in found.arrays.items():
+    shifted = counted_from_one(readable, case.outputs)  # equal names are other steps
+    for name, array in () if shifted else found.arrays.items():
         dtype, shape = wanted.get(name, (dtype_name(array), array.shape))
         if array.shape != shape:
             hint = ", transposed: layouts are (out, in)?" if array.shape == shape[::-1] else ""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO
 
-from reference.system.processes import readable, status_of_ended
+from reference.system.processes import no_pidfds, pidfd_open, readable, status_of_ended
 from reference.system.text import OneLine, shown
 
 # What is kept of a command's output, each of stdout and stderr: this many bytes of its begin and of its end.
@@ -63,6 +63,8 @@ def run_command(command: Sequence[str], seconds: float, stop: threading.Event | 
 
 
 def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    if reason := no_pidfds():
+        raise NotRun(f"no command can be waited for here: {reason}")
     pipe = subprocess.PIPE
     try:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True)
@@ -72,12 +74,12 @@ def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
 
 def _wait(process: subprocess.Popen[bytes], until: float, stop: threading.Event) -> int | None:
     """Wait without reaping, because the group is to be killed."""
-    handle = os.pidfd_open(process.pid)
+    handle = pidfd_open(process.pid)
     try:
         while not readable([handle], min(LOOK, max(0.0, until - time.monotonic()))):
             if time.monotonic() >= until or stop.is_set():
                 return None
-        return status_of_ended(handle)
+        return status_of_ended(process.pid)
     finally:
         os.close(handle)
 

@@ -64,7 +64,7 @@ def _run_cases(cases: Sequence[SuiteCase], out: Path, settings: Settings) -> Ite
 
 def _run_case(out: Path, settings: Settings, stop: threading.Event, case: SuiteCase) -> list[Ran]:
     folders = [(out / case.id / f"{number}").resolve() for number in range(1, settings.repeat + 1)]
-    return [_run_once(folder, settings, stop, case) for folder in folders]
+    return [_run_once(folder, settings, stop, case) for folder in folders if not stop.is_set()]
 
 
 def _run_once(folder: Path, settings: Settings, stop: threading.Event, case: SuiteCase) -> Ran:

@@ -142,12 +142,12 @@ class SuiteCase:
             raise SuiteBroken(f"{self.folder}: {name}: {problem}")
         return found.arrays
 
-    @property
+    @cached_property
     def outputs(self) -> dict[str, tuple[str, tuple[int, ...]]]:
         """Dtype and shape of each tensor that is wanted."""
         return _listed(self.described["outputs"])
 
-    @property
+    @cached_property
     def optional(self) -> dict[str, tuple[str, tuple[int, ...]]]:
         """The same of each tensor that an answer may have besides."""
         return _listed(self.described["optional"])

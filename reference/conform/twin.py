@@ -46,7 +46,9 @@ def judge_with_twin(
     if verdict not in _WORDS:
         raise SuiteBroken(f"{case.id}: {verdict}: {difference}")
     if verdict == "wrong":
-        found = explain({**given, **tensors}, reference.twin, given)
+        start = {name: tensor for name, tensor in given.items() if name in reference.inputs}
+        told = {name: reference.twin.tensors[name] for name in (*start, *case.outputs)}
+        found = explain({**start, **tensors}, Trace(reference.case, told), start)
         if found.cause == "rounding":  # beyond the bound of this case all the same
             return "differs", _told(verdict, difference, run, reference), ()
         first, *others = found.lines or [difference]

@@ -96,7 +96,7 @@ def factors(failed: Failed) -> Iterator[Cause]:
 
     def multiple(factor: float) -> Candidate:
         def candidate(name: str) -> torch.Tensor | None:
-            before = failed.before(name) if update else torch.zeros(())
+            before = failed.before(name) if update else torch.zeros_like(failed.right[name])
             return None if before is None else before + factor * (failed.right[name] - before)
 
         return candidate

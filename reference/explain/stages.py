@@ -170,7 +170,7 @@ class Failed:
 
     def at(self, step: int, name: str) -> torch.Tensor | None:
         """The right numbers of the same tensor at another step."""
-        return self.right.get(f"{step:04d}/{self.place[1]}/{own_name(name)}")
+        return self.right.get(f"{step:04d}/{name.partition('/')[2]}")
 
     def before(self, name: str) -> torch.Tensor | None:
         """The run's parameter before this update."""

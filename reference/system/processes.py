@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import math
 import os
 import select
+import sys
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
@@ -62,10 +64,58 @@ def readable(handles: Iterable[int], seconds: float) -> list[int]:
     return [each for each, _ in poll.poll(1000 * seconds)]
 
 
-def status_of_ended(handle: int) -> int:
-    """Return the exit status of a child that has ended, by its pidfd; negative for a signal. The child is not reaped,
-    so its number, which may be that of a process group, stays its own."""
-    found = os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOWAIT)
+# The numbers of two system calls on every processor that torch supports. Pythons that are built for old systems, as
+# conda's are, have neither these calls nor `os.P_PIDFD` and `os.memfd_create`.
+_PIDFD_SEND_SIGNAL, _PIDFD_OPEN = 424, 434
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def pidfd_open(pid: int) -> int:
+    """Return a pidfd: a descriptor of a process, which no later process with this id takes over.
+
+    Raises:
+        ProcessLookupError: there is no such process.
+        OSError: the system has no pidfds, or a container does not allow them.
+    """
+    return _called(_PIDFD_OPEN, pid, 0)
+
+
+def pidfd_send_signal(handle: int, number: int) -> None:
+    """Send a signal to the process of a pidfd. Raises ProcessLookupError, PermissionError."""
+    _called(_PIDFD_SEND_SIGNAL, handle, number, None, 0)
+
+
+def _called(*words: int | None) -> int:
+    if sys.platform != "linux":
+        raise OSError(errno.ENOSYS, f"got {sys.platform}")
+    return _succeeded(_libc.syscall(*words))
+
+
+def file_in_memory(name: str) -> int:
+    """Return the descriptor of a file that no folder has. Raises OSError: there cannot be one more."""
+    return _succeeded(_libc.memfd_create(name.encode(), 1))  # 1: a program that this one starts does not have it
+
+
+def _succeeded(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
+
+
+def no_pidfds() -> str | None:
+    """Say in one line why a process cannot be held by a pidfd here; None if it can."""
+    try:
+        os.close(pidfd_open(os.getpid()))
+    except OSError as error:
+        return f"wanted Linux 5.3 or newer, and a container that allows pidfd_open: {error.strerror}"
+    return None
+
+
+def status_of_ended(pid: int) -> int:
+    """Return the exit status of a child that has ended; negative for a signal. The child is not reaped, so its number,
+    which may be that of a process group, stays its own."""
+    found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     assert found is not None
     return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 

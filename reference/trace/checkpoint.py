@@ -45,7 +45,8 @@ KEPT = 2  # valid steps; of two, one is whole whatever happens to the other
 MISSING = "no checkpoint of step"  # so begins a role's warning
 
 _PART = re.compile(r"(?:(?P<step>[0-9]{8,})\.)?(?P<life>[0-9a-f]{8})\.[^.]+\.(?:safetensors|sha256|grown)")
-_SCRATCH = re.compile(r"\.[0-9a-f]{16}\.(?:safetensors|sha256|json)")  # the names of `whole`
+# The names of `whole`, and those of safetensors, which writes into a file of its own.
+_SCRATCH = re.compile(r"\.[0-9a-f]{16}\.(?:safetensors|sha256|json)|\.tmp[A-Za-z0-9]{6}")
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +85,10 @@ class Checkpoints:
     optional: bool = False
     life: str = ""
     start: int = 0
+
+    def __post_init__(self) -> None:
+        if self.every < 1:
+            raise ValueError(f"every is a number of steps, at least 1, got {self.every!r}")
 
     @classmethod
     def of_case(cls, folder: Path, case: Case, roles: Sequence[str], **how: Any) -> Checkpoints:
@@ -235,6 +240,10 @@ class _Own:
         if state.keys() != owners.keys():
             raise Unusable(part, f"has {', '.join(sorted(state))}, wanted {', '.join(sorted(owners))}")
         for name, owner in owners.items():
+            saved = state[name]
+            if isinstance(owner, torch.Tensor) and _form(saved) != _form(owner):  # torch would broadcast, or round
+                raise Unusable(part, f"{name} is {_form(saved)}, wanted {_form(owner)}")
+        for name, owner in owners.items():
             if isinstance(owner, torch.Tensor):
                 owner.detach().copy_(state[name])
             else:
@@ -260,6 +269,10 @@ class _Own:
         return self.shared.part(step, self.shared.life, self.role).exists()
 
 
+def _form(value: Any) -> str:
+    return f"{value.dtype} of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) else "no tensor"
+
+
 # This process's role.
 _own: _Own | None = None
 
@@ -281,7 +294,7 @@ def resume(**owners: Owner) -> int:
     Returns the steps that were done then, 0 at the beginning: the number of the first step to do.
 
     Raises:
-        Unusable: this role's part cannot be read, or has other owners.
+        Unusable: this role's part cannot be read, or has other owners, or a tensor of another shape or dtype.
     """
     if _own is None:
         return 0

@@ -16,12 +16,17 @@ from torch import nn
 def device_in_turn(kind: str, rank: int) -> torch.device:
     """Return the CPU, or with ``kind`` cuda the GPU number ``rank`` (from 0), modulo the GPUs of this machine.
 
-    With a GPU this process now computes convolutions of float32 in float32, where torch's default is TF32, and by
-    kernels that give the same bits each time.
+    With a GPU this process now computes float32 in float32, where convolutions are TF32 by default, and by kernels that
+    give the same bits each time.
+
+    Raises:
+        RuntimeError: this machine has no GPU.
     """
     if kind == "cpu":
         return torch.device("cpu")
-    torch.backends.cudnn.allow_tf32 = False
+    if not torch.cuda.device_count():
+        raise RuntimeError(f"device {kind!r} is not available on this machine, wanted 'cpu'")
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.deterministic = True
     return torch.device("cuda", rank % torch.cuda.device_count())
 

@@ -1,6 +1,6 @@
 """Worlds: the only way processes start. `launch` starts them on this machine; `run_rank` plays one rank of torchrun.
 
-`shutdown` ends RPC within a limit, in a world or in any other program.
+`shutdown` ends RPC within a limit, in any other program. (In a world RPC is ended by whoever started it.)
 """
 
 from reference.outcome import WorldError

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from reference.outcome import Outcome, PeerLost, Raised
-from reference.system.processes import end_with_parent
+from reference.system.processes import end_with_parent, pidfd_open
 
 # An array of at least as many bytes is a part of its own.
 LARGE = 1 << 16
@@ -169,7 +169,7 @@ class Link:
         self.calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._pipe = pipe
         try:
-            self._launcher = os.pidfd_open(launcher)
+            self._launcher = pidfd_open(launcher)
         except ProcessLookupError:  # the launcher was killed after it asked for this role
             self._die()
         self._lock = threading.RLock()

@@ -22,6 +22,7 @@ import torch.distributed.rpc as rpc
 from reference.outcome import WorldError
 from reference.roles import Roles
 from reference.system import host_names
+from reference.system.processes import file_in_memory
 
 VARIABLES = ("TP_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
 
@@ -227,7 +228,7 @@ class Meeting:
 
 def _file_in_memory() -> str:
     """Make a file that no other user can open, and no disk or folder has. It lives as long as this process."""
-    return f"/proc/{os.getpid()}/fd/{os.memfd_create('names')}"
+    return f"/proc/{os.getpid()}/fd/{file_in_memory('names')}"
 
 
 def _told_at(place: Path) -> tuple[int, str]:

@@ -21,6 +21,7 @@ from reference.outcome import WorldError
 from reference.system import isolated_network, temporary_folders
 from reference.system.files import RENDEZVOUS, log_of, roles_of, stacks_of
 from reference.system.interrupts import held
+from reference.system.processes import no_pidfds
 from reference.system.temporary_folders import make_private
 from reference.world import link
 from reference.world.role import RoleConfig, main
@@ -33,6 +34,9 @@ LONGEST = 1e6
 # the sockets of two pipes.
 _OWN_FILES, _FILES_OF_EACH = 40, 9
 
+# The most bytes that the kernel takes as the name of a socket.
+_LONGEST_SOCKET = 107
+
 _NAME = re.compile(r"[A-Za-z0-9_:-]{1,127}")
 _context = multiprocessing.get_context("forkserver")
 
@@ -44,7 +48,10 @@ def check_deadline(deadline: float, what: str = "a deadline") -> None:
 
 
 def check_main() -> None:
-    """Check the launching script. Every role imports it again, so it must be a file and must not launch at import."""
+    """Check the system, and the launching script. Every role imports the script again, so it must be a file and must
+    not launch at import."""
+    if reason := no_pidfds():
+        raise WorldError(f"no world can start here: {reason}")
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise WorldError("launched while a role imports this script: launch below `if __name__ == '__main__':`")
     main = sys.modules["__main__"]
@@ -184,8 +191,11 @@ def _forkserver() -> Iterator[None]:
     _context.set_forkserver_preload(preloaded())
     resource_tracker.ensure_running()  # it unblocks signals
     with held():  # Ctrl-C would end the forkserver with a traceback, until `preload_first` has run there
+        place = Path(util.get_temp_dir())
+        if (length := len(os.fsencode(place / "listener-xxxxxxxx"))) > _LONGEST_SOCKET:
+            raise WorldError(f"TMPDIR is {length - _LONGEST_SOCKET} bytes too long for the name of a socket: {place}")
         forkserver.ensure_running()
-        temporary_folders.claim(Path(util.get_temp_dir()))  # it has the forkserver's socket
+        temporary_folders.claim(place)  # it has the forkserver's socket
     try:
         yield
     except KeyboardInterrupt:

@@ -44,7 +44,8 @@ def run_rank(
     Raises:
         WorldError: torchrun has not started this process, or the number of processes is not that of the roles.
         PeerLost: another rank ended before its role's function had returned; or not all ranks finished within
-            ``deadline`` seconds after this one.
+            ``deadline`` seconds after this one. RPC is still up then, and may keep Python from ending: a program that
+            torchrun is to start again leaves by `os._exit`.
     """
     rank, size = _rank_and_size()
     names = list(roles)

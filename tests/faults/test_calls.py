@@ -10,6 +10,7 @@ import os
 import select
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from typing import Any
 import pytest
 import torch
 
+from faults.inject.announcer import Announcer
+from faults.inject.call.calls import Calls
 from faults.ledger import ledger
 from faults.plan import Plan
 from faults.run.runs import prepared, scope
@@ -150,6 +153,31 @@ def test_the_faults_of_a_calls_two_sites_happen_in_the_order_of_the_plan(world: 
     own = f"Raise site={shop.WAYS['helper'].site} side=request error=TypeError"
     helpers = f"Raise site={HERE}call_method side=request error=ValueError"
     assert played(world, tmp_path, f"{own}; {helpers}", shop.calls, "helper", "b", 1)[0].error == "TypeError"
+
+
+class Interrupted(Counter[Any]):
+    """Gets a signal in the middle of the first call that is counted."""
+
+    again: Callable[[], object] | None = None
+
+    def __missing__(self, key: object) -> int:
+        again, Interrupted.again = Interrupted.again, None
+        if again is not None:
+            before = signal.signal(signal.SIGUSR1, lambda *_: again())
+            signal.raise_signal(signal.SIGUSR1)
+            signal.signal(signal.SIGUSR1, before)
+        return 0
+
+
+def test_a_signals_handler_may_make_a_call_while_one_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("faults.inject.call.calls.Counter", Interrupted)
+    calls = Calls(Plan(), "a", ledger.Ledger(tmp_path, "a"), Announcer("a"))
+    seen: list[object] = []
+    Interrupted.again = lambda: seen.append(calls.begin(("m:handler",), later=False))
+    assert calls.begin(("m:program",), later=False) == ({"m:program": 1}, None)
+    assert seen == [({"m:handler": 1}, None)]
 
 
 def facts(to: str, site: str, effects: Sequence[Effect]) -> Iterator[tuple[str, str, tuple[tuple[str, Any], ...]]]:

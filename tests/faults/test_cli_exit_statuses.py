@@ -6,9 +6,11 @@ tests/judge/test_rules.py has the status of each verdict.
 from __future__ import annotations
 
 import json
+import os
 import runpy
 import signal
 import site
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from faults.__main__ import main as faults_main
 from faults.cli.main import main
 from reference import rpc_basics
 from reference.outcome import Outcome
@@ -24,6 +27,7 @@ from reference.system.interrupts import SIGNALS
 from reference.trace import Trace
 from tests.golden import store
 from tests.support import roles_subjects as plays
+from tests.support.suite_runs import ROOT
 from tests.support.targets import options, sweep_of
 
 pytestmark = pytest.mark.usefixtures("own_temporary_files")
@@ -228,6 +232,35 @@ def test_a_verdict_that_cannot_be_printed_is_no_pass(
         assert started(package, "--help") == 2
         monkeypatch.undo()
     assert capsys.readouterr().err == "error: [Errno 28] No space left on device\n"
+
+
+def test_a_table_that_nobody_reads_is_no_failed_run(tmp_path: Path) -> None:
+    """Of a pipe that is closed rich itself says nothing, and leaves with status 1."""
+    (tmp_path / "printing.py").write_text("from rich.console import Console\ndef main(_): Console().print('x' * 9)\n")
+    program = "import sys; from reference.cli.main import status_of; sys.exit(status_of('printing'))"
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer) as pipe:
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env=environment,
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (2, b"error: [Errno 32] Broken pipe\n")
+
+
+def test_no_command_of_faults_begins_on_another_system(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    with pytest.raises(SystemExit) as left:
+        faults_main()
+    assert left.value.code == 2
+    assert capsys.readouterr().err == "error: wanted Linux, got darwin\n"
 
 
 @pytest.mark.parametrize(("twin", "status"), [(_right, 0), (wrong, 1)], ids=["right", "wrong"])

@@ -281,6 +281,16 @@ def test_the_same_seed_changes_the_same_bit_and_others_differ() -> None:
     assert torch.tensor(answered(deliver(twice, add, (x, 0), {}))).count_nonzero() == 2
 
 
+def test_a_fault_at_another_site_of_the_call_changes_no_bit() -> None:
+    x, both = torch.zeros(1000), {SITE: 1, "shop:Till.pay": 4}
+    (change,) = Plan.parse(f"Corrupt side=request change=bit site={SITE}").faults
+    (late,) = Plan.parse("Delay side=request seconds=0.001 site=shop:Till.pay").faults
+    alone = Envelope({0: change}, "a", SITE, False, both, {}, 1)
+    beside = Envelope({0: change, 1: late}, "a", "shop:Till.pay", False, both, {}, 1)
+    found = [answered(deliver(each, add, (x, 0), {})) for each in (alone, beside)]
+    assert found[0] == found[1] != x.tolist()
+
+
 def test_a_leaf_that_wants_gradients_arrives_as_a_leaf() -> None:
     leaf = torch.ones(2, requires_grad=True)
     (kept,) = deliver(corrupted("request", "zeros"), list, ([leaf],), {})

@@ -36,7 +36,9 @@ class Watched:
         handles = {"target": os.pidfd_open(target), "firing": os.pidfd_open(firing), "ledger": opened}
         told = json.dumps({**handles, "pid": target, "seconds": seconds, "details": {"fault": 3}})
         self.ledger = ledger
-        command = [sys.executable, "-I", "-S", guardian.__file__, told]
+        # As with a Python that was built for an old system, such as conda's.
+        program = f"import runpy, signal as s; del s.pidfd_send_signal; runpy.run_path({guardian.__file__!r}, {{}}, "
+        command = [sys.executable, "-I", "-S", "-c", f"{program}'__main__')", told]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(
             command, bufsize=0, stdin=pipe, stdout=pipe, pass_fds=[*handles.values()], start_new_session=True

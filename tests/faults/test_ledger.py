@@ -71,6 +71,13 @@ def test_a_program_may_close_what_it_has_not_opened(later: list[str], tmp_path: 
     assert [each.event for each in read(tmp_path).events] == ["start", *later]
 
 
+def test_calls_of_two_worlds_in_one_process_are_told_apart(tmp_path: Path) -> None:
+    call = {"event": "invoke", "time": 1.0, "process": 7, "site": "m:f", "nth": 1}
+    put(tmp_path, "a", *([start("x", 0.0, 5.0) | {"process": 7}, call] * 2))
+    first, second = read(tmp_path).of("invoke")
+    assert (first.made, second.made) == (("a", 7, 1, "m:f", 1), ("a", 7, 2, "m:f", 1))
+
+
 def test_a_process_that_goes_on_beside_a_torn_line_loses_nothing(tmp_path: Path) -> None:
     killed, other = Ledger(tmp_path, "ps"), Ledger(tmp_path, "ps")
     killed.write("step", number=1)

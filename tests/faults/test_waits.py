@@ -44,6 +44,9 @@ TORCH = 'File "/venv/site-packages/torch/distributed/rpc/api.py", line 799 in rp
         (f"{CURRENT}  {LIBRARY}\n  {NEIGHBOUR}\n", "shop.py:5 in sell"),
         ("Thread 0x1 (most recent call first):\n  <no Python frame>\n", "no line of Python"),
         ("", "no line of Python"),
+        # Of more than 100 threads Python leaves out the oldest ones, and the main one among them.
+        (f"Thread 0x2 (most recent call first):\n  {OWN}\n...\n", "in another thread shop.py:7 in pay"),
+        (f"{CURRENT}  {OWN}\n  ...\n", "shop.py:7 in pay"),  # of more than 100 frames
     ],
 )
 def test_the_programs_own_lines_are_told(text: str, wanted: str) -> None:

@@ -73,6 +73,22 @@ class TestLives:
         other = [*started("c", 4.0, 2), event("c", "exit", 5.0, status=3, process=2)]  # under another name
         assert self.ends(*other) == [(1, 2, "Returned")]
 
+    def test_one_that_raised_has_ended_although_a_later_process_has_its_id(self) -> None:
+        """As in a container that is started again."""
+        again = [*started("b", 4.0), exited(time=9.0)]
+        assert self.ends(raised("b", "Lost"), *again) == [(1, 2, "Raised"), (2, 2, "Returned")]
+        assert self.ends(exited(status=3, time=3.0), *again) == [(1, 2, "Exited"), (2, 2, "Returned")]
+        assert self.ends(raised("b", "Lost"), *again, statuses={2: 3}) == [(1, 2, "Raised"), (2, 2, "Exited")]
+
+    def test_a_life_that_opened_no_ledger_hides_none_before(self) -> None:
+        lost = End("Raised", "raised Lost: no", 103.0, process=2)
+        run = world(ends={"b": End(GONE, "was ended with its world", 106.0)}, lost=[lost])
+        lives = [life for life in Facts(run).lives if life.role == "b"]
+        assert [(each.number, each.end.text) for each in lives] == [
+            (1, "raised Lost: no"),
+            (2, "was ended with its world"),
+        ]
+
     def test_processes_of_two_machines_may_have_one_id(self) -> None:
         """As in containers. Of the status that one of them left nobody knows whose it is."""
         other = [*started("c", 4.0, 2), event("c", "exit", 5.0, status=3, process=2)]

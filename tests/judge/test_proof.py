@@ -59,6 +59,7 @@ class TestFired:
             (EVERY, [HIT, call("ok"), fired()], True),
             (EVERY, [HIT, HIT, call("ok"), fired()], False),
             (EVERY, [HIT, call("ok"), call("invoke", nth=2), call("ok", nth=2), fired()], True),  # it hit one
+            (EVERY, [replace(HIT, life=1), replace(HIT, life=2), replace(call("ok"), life=2), fired()], True),
             (EVERY, [HIT, HIT, call("ok"), fired(), event("b", "failed", 2.0, fault=0, why="no tensor")], True),
             (EVERY, [HIT, call("invoke", nth=2, faults=[0]), call("ok"), fired()], True),  # it may not have arrived
             (EVERY, [HIT, call("ok"), event("b", "failed", 2.0, fault=0, why="no tensor")], False),

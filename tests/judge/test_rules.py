@@ -186,10 +186,18 @@ class TestHung:
         """torch tells of no message that it drops, so no firing is recorded, in no life."""
         again, lost = started("a", 8.0, 11), {**PAY, "to": "b", "via": "rpc", "error": f"RuntimeError: {LOST_MESSAGE}"}
         first = [event("a", "info", 1.0, **lost), raised("a", "Lost", 1.1)]
-        call, end = event("a", "info", 9.0, **lost, process=11), raised("a", "Lost", 9.1, 11)
+        call, end = event("a", "info", 13.0, **lost, process=11), raised("a", "Lost", 13.1, 11)
         plan = f"{UNSEEN} role=a"
         assert check("ends", script(plan, *first, *again, call, end)).holds is True
         assert check("ends", script(plan, *first, *again, end)).holds is False
+
+    @pytest.mark.parametrize(("time", "late"), [(13.0, False), (13.1, True)])
+    def test_a_later_life_counts_from_its_begin(self, time: float, late: bool) -> None:
+        """A network may still be hurt. Each life takes its own time to find that out."""
+        plan, cut = "Partition role=a direction=both", fired(role="a", kind="Partition")
+        run = script(plan, cut, raised("a", "Lost", 6.0), *started("a", 8.0, 11), raised("a", "Lost", time, 11))
+        assert check("ends", run).holds is not late
+        assert not late or ", 5.1 s after the begin of its life, wanted at most 5.0 s" in check("ends", run).text
 
     @pytest.mark.parametrize(("time", "late"), [(113.0, False), (113.1, True)])
     def test_a_command_is_counted_from_the_last_roles_end(self, time: float, late: bool) -> None:
@@ -226,6 +234,11 @@ class TestLeaked:
         assert check("left", make("seed=0", left(num_pending_futures=1))).holds is True  # torch sends it later
         alone = event("b", "shutdown", 8.1, graceful=False)
         assert check("left", make("seed=0", alone, left(num_owner_rrefs=2))).holds is True
+
+    def test_a_shutdown_alone_hides_nothing_of_a_later_world(self) -> None:
+        alone = [event("b", "shutdown", 8.1, graceful=False), left(time=8.2, num_owner_rrefs=3)]
+        run = script("seed=0", *alone, *started("b", 8.3), left(time=8.6, num_owner_rrefs=2))
+        assert check("left", run).text == "b: num_owner_rrefs=2"
 
     def test_an_rref_that_a_role_traced_counts(self) -> None:
         traced = [event("b", "context", 7.0, number=3, line="x.py:2 in g"), event("b", "traced", 7.1, worker=1)]
@@ -480,6 +493,16 @@ class TestMistakes:
         failed = event("a", "raised", 3.0, error="ExceptionGroup: all", links=to_json([*members, own]))
         found = check("errors", world(plan, fired(kind="Raise"), failed))
         assert found.text == "a raised ExceptionGroup: all: KeyError is a mistake in the code: it is a LookupError"
+
+    def test_an_error_of_the_plan_is_known_by_the_call_that_it_hit(self) -> None:
+        """torch writes the text's bytes as letters."""
+        plan, garbled = "Raise site=shop:pay role=a nth=1 side=request error=TypeError text=Störung", "StÃ¶rung"
+        own = Link(("TypeError", "Exception"), f"TypeError('{garbled}')")
+        for links, wanted in (([own, replace(own, text="", way="callee")], "failed loudly"), ([own], "wrong")):
+            chain = to_json(links)  # the second one: its arguments cannot be pickled
+            made = [event("a", name, 2.0, **PAY, to="b", faults=[0], links=chain) for name in ("invoke", "fail")]
+            failed = event("a", "raised", 3.0, error=f"TypeError: {garbled}", links=chain)
+            assert verdict(world(plan, fired(kind="Raise"), *made, failed)) == wanted
 
     def test_an_empty_text_of_the_plan_is_the_plans(self) -> None:
         plan = "Raise site=shop:pay role=a nth=1 side=request error=TypeError text=''"

@@ -3,7 +3,6 @@
     python -m tests.kills sample     draw bugs at random, and try each until a test notices it
     python -m tests.kills score      each room's share of the sample that was noticed, and the survivors
     python -m tests.kills spare      the tests that could go without losing a kill or a covered line
-    python -m tests.kills unguarded  lines of which every bug that was tried has survived
 
 All need a record of `python -m tests.coverage run`. The results are lines of JSON in .kills/results.jsonl. `sample`
 goes on where it was stopped, on the same sources; with --again it tries once more what has survived, for instance
@@ -26,7 +25,7 @@ from tests.coverage.probes import Probes, sources
 from tests.coverage.record import Record
 from tests.kills.operators import Drawn, drawn
 from tests.kills.reaching import nearest, seconds_of
-from tests.kills.results import Tried, add, load, score, spare, unguarded
+from tests.kills.results import Tried, add, load, score, spare
 from tests.mutants.catalog import MUTANTS
 from tests.mutants.gate import WORKERS, Unhealthy, trials
 from tests.mutants.mutant import Mutant
@@ -65,13 +64,6 @@ def try_all(bugs: Sequence[Drawn], digest: str, seconds: float, *, again: bool) 
         print(f"{number} of {len(reached)}: {each.name} {trial.verdict}, about {rest:.0f} s left", file=sys.stderr)
 
 
-def lines_of(file: str, old: str) -> range:
-    """Return the lines on which the text that a planted bug replaces stands."""
-    before, _, _ = (ROOT / file).read_text().partition(old)
-    first = before.count("\n") + 1
-    return range(first, first + len(old.splitlines()))
-
-
 def noticing(mutant: Mutant, tests: Sequence[str]) -> list[str]:
     """Return the tests that a planted bug names; its killer may be a class of tests, or a test with parameters."""
     groups = tuple(f"{killer}{mark}" for killer in mutant.killers for mark in ("::", "["))
@@ -96,19 +88,11 @@ def print_spare(results: Sequence[Tried], record: Record, seconds: Mapping[str, 
     print(f"{len(found)} of {len(record.tests)} tests, {sum(seconds[test] for test in found):.0f} s")
 
 
-def print_unguarded(results: Sequence[Tried]) -> None:
-    """Print the lines, by file."""
-    places = [place for mutant in MUTANTS for place in mutant.places]
-    planted = {(file, line) for file, old, _ in places for line in lines_of(file, old)}
-    for file, lines in unguarded(results, planted).items():
-        print(f"{file}: {', '.join(map(str, lines))}")
-
-
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         "python -m tests.kills", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=("sample", "score", "spare", "unguarded"))
+    parser.add_argument("command", choices=("sample", "score", "spare"))
     parser.add_argument("--count", type=int, default=COUNT, metavar="N", help=f"bugs of the sample (default: {COUNT})")
     parser.add_argument("--seed", type=int, default=SEED, metavar="N", help=f"of the sample (default: {SEED})")
     parser.add_argument("--seconds", type=float, default=math.inf, metavar="N", help="begin no trial later")
@@ -135,10 +119,8 @@ def main(arguments: Sequence[str]) -> int:
     results = load(RESULTS, record.digest)
     if options.command == "score":
         print_score(results)
-    elif options.command == "spare":
-        print_spare(results, record, seconds)
     else:
-        print_unguarded(results)
+        print_spare(results, record, seconds)
     return 0
 
 

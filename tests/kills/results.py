@@ -84,17 +84,3 @@ def spare(killers: Iterable[Iterable[str]], record: Record, seconds: Mapping[str
             for of_bug in of_test[test]:
                 of_bug.discard(test)
             yield test
-
-
-def unguarded(results: Iterable[Tried], planted: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
-    """Return by file the lines of which every bug that was tried has survived. ``planted``: lines with planted bugs,
-    which some test notices."""
-    noticed: defaultdict[tuple[str, int], bool] = defaultdict(bool)
-    for each in results:
-        noticed[each.file, each.line] |= each.noticed
-    noticed |= dict.fromkeys(planted, True)
-    found: defaultdict[str, list[int]] = defaultdict(list)
-    for (file, line), shown in sorted(noticed.items()):
-        if not shown:
-            found[file].append(line)
-    return dict(found)

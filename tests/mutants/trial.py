@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.preforked import inheritance
+from tests.preforked import ONE_THREAD
 
 
 @dataclass(frozen=True)
@@ -122,11 +122,11 @@ def preforked(count: int, preloaded: Sequence[str] = PRELOADED) -> Iterator[list
         for each in (end for pair in pairs for end in pair):
             stack.enter_context(each)
         numbers = [theirs.fileno() for _, theirs in pairs]
-        script = str(Path(inheritance.__file__).with_name("preforked_pytest.py"))
+        script = str(Path(__file__).parents[1] / "preforked/preforked_pytest.py")
         process = subprocess.Popen(
             [sys.executable, script, ",".join(map(str, numbers)), *preloaded],
             stdin=subprocess.DEVNULL,
-            env=_environment() | inheritance.ONE_THREAD,
+            env=_environment() | ONE_THREAD,
             pass_fds=numbers,
             start_new_session=True,
         )

@@ -312,6 +312,25 @@ def test_without_a_checkpoint_that_can_be_used_there_is_one_line_and_nothing_is_
         Checkpoints(tmp_path / "file", ROLES).chosen()
 
 
+@pytest.mark.parametrize("owner", [torch.zeros(3), torch.zeros(1, dtype=torch.float64)])
+def test_a_tensor_of_another_shape_or_dtype_is_refused(owner: torch.Tensor, tmp_path: Path) -> None:
+    alone(tmp_path)
+    save(1, value=torch.ones(1))
+    alone(tmp_path)
+    wanted = rf"value is torch.float32 of shape \(1,\), wanted {owner.dtype} of shape \({len(owner)},\)$"
+    with pytest.raises(Unusable, match=wanted):
+        resume(value=owner)
+    save(2, value=Kept({}))
+    alone(tmp_path)
+    with pytest.raises(Unusable, match="value is no tensor, wanted torch"):
+        resume(value=owner)
+
+
+def test_steps_between_checkpoints_are_counted_from_one(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"^every is a number of steps, at least 1, got 0$"):
+        Checkpoints(tmp_path, ["a"], every=0)
+
+
 def test_other_owners_are_refused_with_the_names_of_both(tmp_path: Path) -> None:
     saved(tmp_path)
     Checkpoints(tmp_path, ROLES, RUN, resume=True).chosen()("a")
@@ -378,7 +397,7 @@ def test_whenever_the_roles_die_a_valid_step_is_whole(tmp_path: Path, forkserver
 
 def test_a_file_that_ends_anywhere_hurts_no_valid_step(tmp_path: Path, forkserver: None) -> None:
     """The kernel ends the process when a file has so many bytes: parts, and what grows."""
-    sizes = [*range(1, 1000, 61)]
+    sizes = [*range(1, 370, 23)]
     ends = [end_of_saving(tmp_path / str(size), 0, size) for size in sizes]
     assert set(ends) == {-signal.SIGXFSZ}
 

@@ -287,7 +287,7 @@ def test_help_of_a_tutorial_names_every_field(name: str, capsys: Capture, monkey
         assert f"{option} {item.metadata['help']}{default}" in text
     assert "(default: every); without --save or --verify: ends" in text
     assert "--save FILE save the trace there" in text
-    assert "--deadline X seconds for the whole run (default: 3600)" in text
+    assert "--deadline X seconds for the whole run; under torchrun, for which a rank waits" in text
     assert " ".join((load(name).__doc__ or "").split()) in text
 
 
@@ -596,6 +596,10 @@ def test_torchrun_plays_one_role_a_process(tmp_path: Path) -> None:
         f"  mean loss {losses[0]:.6g} at the first step, {losses[1]:.6g} at the last",
         f"saved {len(trace.tensors)} tensors to {file}",
     ]
+
+
+def test_under_torchrun_the_trainers_fit_beside_any_number_of_servers() -> None:
+    assert run_command.fitted("sharded_parameter_server", {"servers": 3}, 6) == {"servers": 3, "trainers": 3}
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,24 @@ def test_all_misfits_are_told_at_once(suite: Suite, tmp_path: Path) -> None:
     }
 
 
+def test_where_steps_are_counted_from_one_no_shape_is_told(suite: Suite, tmp_path: Path) -> None:
+    """Episodes differ in their length."""
+    outputs = prepared("reinforce-002").outputs.items()
+    arrays = {f"{int(name[:4]) + 1:04d}{name[4:]}" if name[0] == "0" else name: array for name, array in outputs}
+    verdict, first, rest = judged(suite, "reinforce-002", arrays, tmp_path)
+    assert (verdict, rest) == ("malformed", ())
+    assert first.endswith(": counted from 1?")
+
+
+def test_an_explanation_tells_of_no_tensor_that_only_the_reference_has(suite: Suite, tmp_path: Path) -> None:
+    arrays = dict(prepared("rpc_basics-001").outputs)
+    arrays["0000/result/caller/remote/python"] = arrays["0000/result/caller/remote/python"] + 1
+    verdict, *lines = judged(suite, "rpc_basics-001", arrays, tmp_path)
+    assert verdict == "differs"
+    assert "The first stage that fails: result of step 0000." in str(lines)
+    assert not any(word in str(lines) for word in ("typed", "randn"))
+
+
 def test_misfits_that_many_tensors_have_are_one_line(suite: Suite, tmp_path: Path) -> None:
     """Losses have a bad name, all other tensors a bad dtype."""
     outputs = prepared("dist_autograd-001").outputs.items()
@@ -420,13 +438,24 @@ def test_ctrl_c_ends_the_command_and_the_judge_says_what_is_missing(suite: Suite
         send_interrupt(os.getppid(), {thread!r})
         time.sleep(28)
     """
-    run = ["conform", "run", str(suite.folder), "--out", str(tmp_path / "out"), "--cases", "r[pr]*", "--"]
+    run = [
+        "conform",
+        "run",
+        str(suite.folder),
+        "--out",
+        str(tmp_path / "out"),
+        "--cases",
+        "r[pr]*",
+        "--repeat",
+        "3",
+        "--",
+    ]
     reference = [sys.executable, "-m", "reference"]
     command = [*reference, *run, sys.executable, "-c", program]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=25, check=False)
     assert done.returncode == 130
     assert done.stderr == "interrupted\n"
-    assert [each.name for each in (tmp_path / "out").iterdir()] == ["rpc_basics-001"]
+    assert [str(each.relative_to(tmp_path)) for each in (tmp_path / "out").glob("*/*")] == ["out/rpc_basics-001/1"]
     judge = [*reference, "conform", "judge", str(suite.folder), str(tmp_path / "out")]
     done = subprocess.run(judge, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2

@@ -236,6 +236,18 @@ def test_a_whole_number_of_another_role_is_told() -> None:
     assert found.lines[-1] == f"It is, bit for bit: that of {name}"
 
 
+def test_numbers_of_another_step_are_told_where_a_name_has_two_parts() -> None:
+    twin = prepared("rref_dataflow-001").twin
+    found = explain({**twin.tensors, "0000/sum": twin.tensors["0001/sum"], "0001/sum": twin.tensors["0000/sum"]}, twin)
+    assert found.lines[-1] == "It is, bit for bit: that of step 0001"
+
+
+def test_a_factor_of_losses_is_told_in_bfloat16() -> None:
+    twin = prepared("batch_parameter_server-005").twin
+    found = explain({name: 2 * t if "/loss/" in name else t for name, t in twin.tensors.items()}, twin)
+    assert found.lines[-1] == "It is, bit for bit: the right numbers times 2"
+
+
 def late(tensors: Named) -> Named:
     """Record every gradient a step late."""
     earlier = {name: f"{place_of(name)[0] - 1:04d}{name[4:]}" if "/gradient/" in name else name for name in tensors}

@@ -29,6 +29,12 @@ def test_the_models_have_as_many_parameters_as_listed(kind: str) -> None:
     assert len(list(model.parameters())) == PARAMETERS[kind]
 
 
+def test_a_gpu_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    with pytest.raises(RuntimeError, match=r"^device 'cuda' is not available on this machine, wanted 'cpu'$"):
+        device_in_turn("cuda", 0)
+
+
 def test_roles_share_two_gpus_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine need not have them, because the devices are only named."""
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)

@@ -69,6 +69,18 @@ def test_a_line_is_printed_at_most_every_two_seconds_for_a_new_step(
     assert lines(capsys) == []
 
 
+def test_a_terminal_that_cannot_move_its_cursor_gets_lines(
+    clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("TERM", "dumb")
+    with watch("t") as report:
+        clock.now += 2
+        report("ps", step(1))
+        assert terminal.getvalue() == "t: step 1 of 9, loss 0.5\n"
+
+
 def test_logged_steps_are_shown(clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
     with watch("rank 0", logged=True):
         clock.now += 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -26,6 +27,28 @@ def play(): return 7
 with launch({"a": play}) as world:
     print(world.wait()["a"])
 """
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="multiprocessing takes another folder then")
+def test_a_temporary_folder_with_a_name_that_no_socket_can_have_is_told(tmp_path: Path) -> None:
+    place = tmp_path / ("x" * 90)
+    place.mkdir()
+    command = [sys.executable, "-m", "reference", "run", "rpc_basics"]
+    environment = {**os.environ, "TMPDIR": str(place)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert re.fullmatch(rf"error: TMPDIR is \d+ bytes too long for the name of a socket: {place}\S*\n", done.stderr)
+
+
+def test_a_system_without_pidfds_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(pid: int) -> int:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("reference.system.processes.pidfd_open", refuse)
+    with pytest.raises(
+        WorldError, match=r"^no world can start here: wanted Linux 5\.3 or newer, and a container that "
+    ):
+        launch({"a": roles_plain.nothing})
 
 
 def opening(function: Callable[..., object], *args: object) -> Outcome:

@@ -97,7 +97,7 @@ def test_a_file_that_is_too_long_is_refused_unread(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bad", "why"),
     [
-        (entry(dtype="F16"), "dtype 'F16', wanted one of"),
+        (entry(dtype="F16"), "dtype 'F16', wanted the one that case.json lists"),
         (entry(shape=[-1]), "shape [-1], wanted"),
         (entry(shape=[True]), "shape [True], wanted"),
         (entry(shape=[2**62]), "shape [4611686018427387904], wanted"),

@@ -136,8 +136,9 @@ def test_a_sweeps_words_lead_to_the_pages_of_its_runs(wide: Browser, tmp_path: P
     cell = {"site": "m:f", "kind": "Crash before", "occurrence": "first", "call": "a#1"}
     told = {"plan": str(run.plan), "cell": cell, "verdict": judgement.verdict, "passed": True}
     report = {"program": "p", "runs": [told], "not_run": 0, "not_hurt": []}
-    write_sweep_page(tmp_path / "sweep.html", report, ["Crash before"], {str(run.plan): (folder, judgement)})
-    wide.open(tmp_path / "sweep.html")
+    path = tmp_path / "at 12:30#1%20.html"
+    write_sweep_page(path, report, ["Crash before"], {str(run.plan): (folder, judgement)})
+    wide.open(path)
     assert wide.console() == []
     wide.click("td a")
     assert paths(wide)

@@ -104,8 +104,9 @@ def die_while_saving(folder: Path, said: Path, call: int, size: int) -> None:
     ):
         counted(module, name)
     counted(os, "fsync", done=False)  # a kill does not lose what the disk does not have yet
+    shared = Checkpoints(folder, ROLES, RUN).chosen()  # which looks for room
     if size:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-    play(Checkpoints(folder, ROLES, RUN).chosen(), said=said)
+    play(shared, said=said)

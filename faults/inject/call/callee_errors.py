@@ -7,7 +7,7 @@ read, with the text by which the error is found again, in whatever thread.
 
 from __future__ import annotations
 
-import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -17,10 +17,9 @@ from reference.system.text import text_of
 
 _Answer: Any = RemoteException
 
-# The classes that were read last, by the texts of their errors.
-_read: dict[str, type[BaseException]] = {}
-_KEPT = 100
-_lock = threading.Lock()
+# The texts of the errors that were read last, with their classes. It needs no lock, which a signal's handler that makes
+# a call could wait for.
+_read: deque[tuple[str, type[BaseException]]] = deque(maxlen=1000)
 # How torch begins the text of an error that a callback of `Future.then` has raised.
 _BY_CALLBACK = "Got the following error when running the callback: "
 
@@ -32,11 +31,7 @@ def install() -> Callable[[], None]:
     def noted(answer: Any) -> type[BaseException]:
         kind: type[BaseException] = original.__get__(answer)
         text = answer.msg.encode().decode("unicode_escape")  # as torch makes the error's text of it
-        with _lock:
-            _read.pop(text, None)
-            _read[text] = kind
-            if len(_read) > _KEPT:
-                del _read[next(iter(_read))]
+        _read.append((text, kind))
         return kind
 
     def undo() -> None:
@@ -51,9 +46,7 @@ def raised_there(error: BaseException) -> type[BaseException] | None:
     """Return the class that a callee has raised, if this is what a caller got for it; None for any other error, also
     for one that only quotes what the caller got: torch states no cause, and makes an error of no third class."""
     said = text_of(error)
-    with _lock:
-        known = [*_read.items()]
-    for text, kind in reversed(known):
+    for text, kind in reversed([*_read]):
         by_torch = type(error) in (kind, RuntimeError) and error.__cause__ is None
         if by_torch and (_is_of(kind, text, said) or _is_of(kind, repr(text), said)):
             return kind

@@ -79,7 +79,7 @@ class Calls:
         # The sites that the plan names. Most calls are of others.
         self._named = {str(fault.site) for fault in plan.at("call").values()}
         self._thread = _Thread()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may make a call while this thread counts one
         self._writing = threading.RLock()
         # Calls whose end is not recorded yet, by the identity of their notes.
         self._pending: dict[int, _Pending] = {}

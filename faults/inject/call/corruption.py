@@ -194,7 +194,6 @@ class MessageCorrupter:
 
     def __init__(self, write: Callable[..., None], envelope: Envelope) -> None:
         self._write, self._envelope = write, envelope
-        self._call = f"{envelope.caller} {envelope.site} {envelope.nth}"  # for the draws
 
     def request(self, number: int, fault: Fault, function: partial[Any]) -> partial[Any]:
         """Return the function with its arguments, in which one tensor is changed."""
@@ -230,9 +229,11 @@ class MessageCorrupter:
     def _draw(self, number: int, purpose: str, below: int) -> int:
         """Draw by the plan's seed, the call and what is done to it. In a plan of what fired, or a smaller plan, the
         fault has another number; faults that do the same to one call are told apart by their order."""
-        own = _deed(self._envelope.faults[number])
-        before = sum(n < number and _deed(fault) == own for n, fault in self._envelope.faults.items())
-        text = f"{self._envelope.seed}\0{own}\0{before}\0{self._call}\0{purpose}"
+        envelope, site = self._envelope, str(self._envelope.faults[number].site)
+        own = _deed(envelope.faults[number])
+        before = sum(n < number and _deed(fault) == own for n, fault in envelope.faults.items())
+        call = f"{envelope.caller} {site} {envelope.counts[site]}"
+        text = f"{envelope.seed}\0{own}\0{before}\0{call}\0{purpose}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") % below
 
 

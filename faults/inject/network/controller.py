@@ -287,7 +287,7 @@ def ask(folder: Path, number: int, fault: Fault) -> None:
 @contextmanager
 def _short(folder: Path) -> Iterator[str]:
     """Yield a path of the socket that fits into the 107 bytes of an address, even if the folder's own path does not."""
-    descriptor = os.open(folder, os.O_PATH)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
         yield f"/proc/self/fd/{descriptor}/{_SOCKET}"
     finally:

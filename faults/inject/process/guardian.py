@@ -18,6 +18,7 @@ since, and the reason) or ``died`` (while it was stopped).
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import json
 import os
@@ -77,7 +78,7 @@ class Guardian:
             return
         begin = time.monotonic()
         try:
-            signal.pidfd_send_signal(self.target, signal.SIGSTOP)
+            self._send(signal.SIGSTOP)
             failure = self._await_stop(begin + STOP_SECONDS)
             stopped = time.monotonic()
             if failure is None:
@@ -121,8 +122,14 @@ class Guardian:
         except BlockingIOError:
             return False
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            signal.pidfd_send_signal(self.target, signal.SIGCONT)
+            self._send(signal.SIGCONT)
         return True
+
+    def _send(self, number: int) -> None:
+        """Do what `reference.system.processes.pidfd_send_signal` does, without its imports."""
+        if ctypes.CDLL(None, use_errno=True).syscall(424, self.target, number, None, 0):
+            error = ctypes.get_errno()
+            raise OSError(error, os.strerror(error))
 
     def _write(self, event: str, **measured: Any) -> None:
         """Append one line by one write, as `ledger.Ledger` does, so that lines of several processes do not mix."""

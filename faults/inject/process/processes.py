@@ -35,7 +35,7 @@ from faults.ledger.error_links import of_a_handler
 from faults.ledger.ledger import Ledger
 from faults.plan.crash_ways import signal_of
 from faults.plan.plan import Fault, Plan
-from reference.system.processes import readable
+from reference.system.processes import pidfd_open, pidfd_send_signal, readable
 
 # Between two looks at a process that may handle its signal (seconds).
 _LOOK_SECONDS = 0.01
@@ -76,7 +76,7 @@ class Pause:
         with ExitStack() as of_a_failure, ExitStack() as opened:
             self._target = os.dup(handle)
             of_a_failure.callback(os.close, self._target)
-            own = os.pidfd_open(os.getpid())
+            own = pidfd_open(os.getpid())
             opened.callback(os.close, own)
             ledger = os.open(path, os.O_WRONLY | os.O_APPEND)
             opened.callback(os.close, ledger)
@@ -122,7 +122,7 @@ class Pause:
         self.process.kill()
         if self.process.wait() != 0:
             with suppress(ProcessLookupError, PermissionError):
-                signal.pidfd_send_signal(self._target, signal.SIGCONT)
+                pidfd_send_signal(self._target, signal.SIGCONT)
         self.process.stdout.close()
         os.close(self._target)
 
@@ -135,7 +135,7 @@ class Firing:
         self.ledger = ledger
         self._pauses: list[Pause] = []
         self._over = False
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may come to another moment while this thread fires
 
     def fire(self, number: int, fault: Fault) -> None:
         """Fire a fault and wait until its effect shows. A failure becomes an event ``failed``, not an error of the
@@ -169,7 +169,7 @@ class Firing:
                     self.ledger.write("effective", **named, pid=pid)
             return
         handled = has_signal(pid, HANDLED, number)
-        signal.pidfd_send_signal(handle, number)
+        pidfd_send_signal(handle, number)
         _await_effect(fault, pid, handle, number, handled=handled)
         self.ledger.write("effective", **named, pid=pid, seconds=round(time.monotonic() - begin, 6))
 

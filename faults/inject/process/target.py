@@ -11,7 +11,7 @@ from pathlib import Path
 
 from faults.ledger.ledger import SUFFIX, boot_id
 from faults.plan.crash_ways import signal_of, status_of
-from reference.system.processes import readable, told
+from reference.system.processes import pidfd_open, readable, told
 
 # Those of a process; a thread has masks of its own for what it blocks, and for what only it has to handle.
 IGNORED, HANDLED, PENDING = "SigIgn", "SigCgt", "ShdPnd"
@@ -45,6 +45,7 @@ def end_now(how: str | None) -> None:
 EFFECT_SECONDS = 10.0
 # The resolution of a process's start time in /proc (seconds).
 _TICK = 1 / os.sysconf("SC_CLK_TCK")
+_BOOTTIME = 7  # time.CLOCK_BOOTTIME, which conda's Python may lack
 
 
 class CannotFireError(RuntimeError):
@@ -69,7 +70,7 @@ def process_of(role: str, folder: Path, world: str | None = None) -> tuple[int, 
     if boot != boot_id():
         raise CannotFireError(f"{role} runs on another machine")
     try:
-        handle = os.pidfd_open(pid)
+        handle = pidfd_open(pid)
     except ProcessLookupError as error:
         raise CannotFireError(f"{role}, process {pid}, has ended already") from error
     if readable([handle], 0) or not is_older(pid, written):
@@ -84,5 +85,5 @@ def is_older(pid: int, written: float) -> bool:
         ticks = int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[19])
     except OSError:
         return False
-    asleep = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()  # ticks include the time of a suspended machine
+    asleep = time.clock_gettime(_BOOTTIME) - time.monotonic()  # ticks include the time of a suspended machine
     return ticks * _TICK <= written + asleep + _TICK
