@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from faults.judge import proof
@@ -53,8 +53,8 @@ class Life:
 
 @dataclass(frozen=True)
 class Failure:
-    """The end of a role's life, or of the command (`COMMAND`), that was a failure. ``time``, and that at which the life
-    ``began``: on the timeline."""
+    """The end of a role's life, or of the command (`COMMAND`), that was a failure. ``time``, and the one at which its
+    process ``began`` to play roles: on the timeline."""
 
     role: str
     life: int
@@ -170,8 +170,8 @@ class Facts:
         links = told[-1] if told else []
         if not links and life.end.types:
             links = [Link(life.end.types, life.end.text)]
-        began = life.events[0].time if life.events else 0.0
-        return Failure(life.role, life.number, life.end, life.end.time - self.run.zero, links, began)
+        begins = [each.events[0].time for each in self.lives if each.events and each.process == life.process]
+        return Failure(life.role, life.number, life.end, life.end.time - self.run.zero, links, min(begins, default=0.0))
 
     @cached_property
     def messages(self) -> proof.Proofs:
@@ -292,15 +292,17 @@ def _of_script(run: Run) -> list[Life]:
         for number, events in enumerate(_lives_of(run.timeline, role), 1)
     ]
     count = Counter(_pid(events[0]) for *_, events in lives if _is_last(events, latest))
+    by_itself = replace(run, running=(), gone={})
     found = []
     for role, number, events in lives:
         process, is_last = _pid(events[0]), _is_last(events, latest)
-        # Nothing ended a process that has started RPC again, unless a later one has its id.
+        # Nothing ended a process that has started RPC again.
         end = End("Returned", "returned", events[-1].time + run.zero, process=process)
-        if is_last or _last(events, "raised") is not None or _last(events, "exit") is not None:
-            one = is_last and count[process] == 1  # otherwise nobody knows whose the status is
-            status = run.statuses.get(process) if one else None
+        if is_last:
+            status = run.statuses.get(process) if count[process] == 1 else None  # or nobody knows whose it is
             end = _end(run, events, process, status, killed.get((role, process), []))
+        elif _last(events, "raised") is not None or _last(events, "exit") is not None:  # a later process has its id
+            end = _end(by_itself, events, process, None, [])
         found.append(Life(role, number, process, events, is_last, end))
     return found
 

@@ -128,7 +128,7 @@ def _record(facts: Facts) -> Check:
 
 def _ends(facts: Facts) -> Check:
     """Everything ended by the deadline, and who failed ended within the bound after the last fault before that, or
-    after the begin of its life."""
+    after the begin of its process."""
     run = facts.run
     if not run.complete:
         return Check("ends", "hung", None, "not recorded")
@@ -178,8 +178,8 @@ def lateness(facts: Facts, failure: Failure) -> tuple[float, str, float, str]:
         ended = [life.end.time - zero for life in facts.lives if life.end.kind not in (GONE, RUNNING)]
         after = [time for time in ended if since < time <= failure.time]
         since, what = max(after, default=since), "the last role's end" if after else what
-    elif failure.began > since:  # each life has its own time to find that a network is still hurt
-        since, what = failure.began, "the begin of its life"
+    elif failure.began > since:  # each new process has its own time to find that a network is still hurt
+        since, what = failure.began, "the begin of its process"
     most, computed = facts.allowed(before[-1])
     return max(0.0, failure.time - since), what, most, computed
 

@@ -181,10 +181,10 @@ def misfits(case: SuiteCase, answer: Answer) -> list[str]:
     readable = {*found.arrays, *(name for name in found.problems if not misnamed(name))}
     missing = structure(readable - set(case.optional), [*case.outputs])
     problems = [*found.problems.items()]
-    shifted = counted_from_one(readable, case.outputs)  # equal names are other steps
-    for name, array in () if shifted else found.arrays.items():
+    shifted = counted_from_one(readable, case.outputs)  # equal names are other steps, perhaps of other shapes
+    for name, array in found.arrays.items():
         dtype, shape = wanted.get(name, (dtype_name(array), array.shape))
-        if array.shape != shape:
+        if array.shape != shape and not shifted:
             hint = ", transposed: layouts are (out, in)?" if array.shape == shape[::-1] else ""
             problems.append((name, f"shape {array.shape}, wanted {shape}{hint}"))
         if dtype_name(array) != dtype:

@@ -108,7 +108,8 @@ def no_pidfds() -> str | None:
     try:
         os.close(pidfd_open(os.getpid()))
     except OSError as error:
-        return f"wanted Linux 5.3 or newer, and a container that allows pidfd_open: {error.strerror}"
+        if error.errno in (errno.ENOSYS, errno.EPERM):  # other errors are told where they happen
+            return f"wanted Linux 5.3 or newer, and a container that allows pidfd_open: {error.strerror}"
     return None
 
 

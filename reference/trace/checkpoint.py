@@ -204,7 +204,7 @@ class Checkpoints:
         lives = {*needed.values(), *(found["life"] for found in parts if int(found["step"]) in strange)}
         for path in paths:
             if _SCRATCH.fullmatch(path.name):
-                unneeded = not self.life
+                unneeded = not self.life and path.is_file()
             elif (found := _PART.fullmatch(path.name)) is None:
                 unneeded = False
             elif found["life"] == self.life:
@@ -294,7 +294,8 @@ def resume(**owners: Owner) -> int:
     Returns the steps that were done then, 0 at the beginning: the number of the first step to do.
 
     Raises:
-        Unusable: this role's part cannot be read, or has other owners, or a tensor of another shape or dtype.
+        Unusable: this role's part cannot be read, or has other owners, or an owner is a tensor of another shape or
+            dtype.
     """
     if _own is None:
         return 0

@@ -10,7 +10,6 @@ import os
 import select
 import signal
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -155,29 +154,23 @@ def test_the_faults_of_a_calls_two_sites_happen_in_the_order_of_the_plan(world: 
     assert played(world, tmp_path, f"{own}; {helpers}", shop.calls, "helper", "b", 1)[0].error == "TypeError"
 
 
-class Interrupted(Counter[Any]):
-    """Gets a signal in the middle of the first call that is counted."""
-
-    again: Callable[[], object] | None = None
-
-    def __missing__(self, key: object) -> int:
-        again, Interrupted.again = Interrupted.again, None
-        if again is not None:
-            before = signal.signal(signal.SIGUSR1, lambda *_: again())
-            signal.raise_signal(signal.SIGUSR1)
-            signal.signal(signal.SIGUSR1, before)
-        return 0
-
-
-def test_a_signals_handler_may_make_a_call_while_one_is_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("faults.inject.call.calls.Counter", Interrupted)
+def test_a_signals_handler_may_make_a_call_while_one_is_counted(tmp_path: Path) -> None:
+    """It comes whenever the program gets to run Python."""
     calls = Calls(Plan(), "a", ledger.Ledger(tmp_path, "a"), Announcer("a"))
-    seen: list[object] = []
-    Interrupted.again = lambda: seen.append(calls.begin(("m:handler",), later=False))
-    assert calls.begin(("m:program",), later=False) == ({"m:program": 1}, None)
-    assert seen == [({"m:handler": 1}, None)]
+    seen, handled = list[int](), list[int]()
+
+    def handler(*_: object) -> None:
+        handled.append(calls.begin(("m:f",), later=False)[0]["m:f"])
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 1e-4, 1e-4)
+    try:
+        while len(handled) < 300:
+            seen.append(calls.begin(("m:f",), later=False)[0]["m:f"])
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert sorted(seen + handled) == [*range(1, len(seen) + len(handled) + 1)]
 
 
 def facts(to: str, site: str, effects: Sequence[Effect]) -> Iterator[tuple[str, str, tuple[tuple[str, Any], ...]]]:

@@ -78,6 +78,8 @@ class TestLives:
         again = [*started("b", 4.0), exited(time=9.0)]
         assert self.ends(raised("b", "Lost"), *again) == [(1, 2, "Raised"), (2, 2, "Returned")]
         assert self.ends(exited(status=3, time=3.0), *again) == [(1, 2, "Exited"), (2, 2, "Returned")]
+        gone = [exited(status=None, time=3.0), *started("b", 4.0)]
+        assert self.ends(*gone, gone={2: 109.0}) == [(1, 2, "Returned"), (2, 2, GONE)]
         assert self.ends(raised("b", "Lost"), *again, statuses={2: 3}) == [(1, 2, "Raised"), (2, 2, "Exited")]
 
     def test_a_life_that_opened_no_ledger_hides_none_before(self) -> None:

@@ -192,12 +192,14 @@ class TestHung:
         assert check("ends", script(plan, *first, *again, end)).holds is False
 
     @pytest.mark.parametrize(("time", "late"), [(13.0, False), (13.1, True)])
-    def test_a_later_life_counts_from_its_begin(self, time: float, late: bool) -> None:
-        """A network may still be hurt. Each life takes its own time to find that out."""
+    def test_a_later_process_counts_from_its_begin(self, time: float, late: bool) -> None:
+        """A network may still be hurt. Each process takes its own time to find that out."""
         plan, cut = "Partition role=a direction=both", fired(role="a", kind="Partition")
         run = script(plan, cut, raised("a", "Lost", 6.0), *started("a", 8.0, 11), raised("a", "Lost", time, 11))
         assert check("ends", run).holds is not late
-        assert not late or ", 5.1 s after the begin of its life, wanted at most 5.0 s" in check("ends", run).text
+        assert not late or ", 5.1 s after the begin of its process, wanted at most 5.0 s" in check("ends", run).text
+        same = script(plan, cut, *started("a", 8.0), raised("a", "Lost", time))  # it has hung before
+        assert check("ends", same).holds is False
 
     @pytest.mark.parametrize(("time", "late"), [(113.0, False), (113.1, True)])
     def test_a_command_is_counted_from_the_last_roles_end(self, time: float, late: bool) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from torch.distributed.rpc.internal import RemoteException
@@ -17,9 +18,9 @@ from reference.system.text import text_of
 
 _Answer: Any = RemoteException
 
-# The texts of the errors that were read last, with their classes. It needs no lock, which a signal's handler that makes
-# a call could wait for.
-_read: deque[tuple[str, type[BaseException]]] = deque(maxlen=1000)
+# The texts of the errors that were read last, as they are and quoted, with their classes. It needs no lock, for which a
+# signal's handler that makes a call could wait.
+_read: deque[tuple[str, str, type[BaseException]]] = deque(maxlen=1000)
 # How torch begins the text of an error that a callback of `Future.then` has raised.
 _BY_CALLBACK = "Got the following error when running the callback: "
 
@@ -31,7 +32,10 @@ def install() -> Callable[[], None]:
     def noted(answer: Any) -> type[BaseException]:
         kind: type[BaseException] = original.__get__(answer)
         text = answer.msg.encode().decode("unicode_escape")  # as torch makes the error's text of it
-        _read.append((text, kind))
+        entry = text, repr(text), kind
+        with suppress(ValueError):
+            _read.remove(entry)
+        _read.append(entry)
         return kind
 
     def undo() -> None:
@@ -46,9 +50,9 @@ def raised_there(error: BaseException) -> type[BaseException] | None:
     """Return the class that a callee has raised, if this is what a caller got for it; None for any other error, also
     for one that only quotes what the caller got: torch states no cause, and makes an error of no third class."""
     said = text_of(error)
-    for text, kind in reversed([*_read]):
+    for text, quoted, kind in reversed([*_read]):
         by_torch = type(error) in (kind, RuntimeError) and error.__cause__ is None
-        if by_torch and (_is_of(kind, text, said) or _is_of(kind, repr(text), said)):
+        if by_torch and (_is_of(kind, text, said) or _is_of(kind, quoted, said)):
             return kind
     return None
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import Any, NamedTuple
 
 from torch.distributed.rpc import api
@@ -75,11 +76,10 @@ class Calls:
     def __init__(self, plan: Plan, role: str, ledger: Ledger, announcer: Announcer) -> None:
         self.plan, self.role, self.ledger, self.announcer = plan, role, ledger, announcer
         # The calls of each site, and of each site to each role.
-        self._counts: Counter[str | tuple[str, str | None]] = Counter()
+        self._counts: defaultdict[str | tuple[str, str | None], count[int]] = defaultdict(partial(count, 1))
         # The sites that the plan names. Most calls are of others.
         self._named = {str(fault.site) for fault in plan.at("call").values()}
         self._thread = _Thread()
-        self._lock = threading.RLock()  # a signal's handler may make a call while this thread counts one
         self._writing = threading.RLock()
         # Calls whose end is not recorded yet, by the identity of their notes.
         self._pending: dict[int, _Pending] = {}
@@ -199,12 +199,9 @@ class Calls:
 
     def _count(self, sites: tuple[str, ...], to: str | None) -> tuple[dict[str, int], dict[str, int]]:
         """Return the call's number at each of its sites: among all calls, and among those to this role."""
-        numbers, numbers_to = {}, {}
-        with self._lock:
-            for site in sites:
-                self._counts[site] = numbers[site] = self._counts[site] + 1
-                self._counts[site, to] = numbers_to[site] = self._counts[site, to] + 1
-        return numbers, numbers_to
+        # In C, so that neither another thread nor a signal's handler, which may make a call, counts in between.
+        numbers = {site: next(self._counts[site]) for site in sites}
+        return numbers, {site: next(self._counts[site, to]) for site in sites}
 
     def _in_flight(self, envelope: Envelope | None, via: str) -> Envelope | None:
         """Give a key to the envelope of a call that fails in flight. A `remote` cannot: it has no future to fail."""
