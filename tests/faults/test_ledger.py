@@ -78,16 +78,6 @@ def test_calls_of_two_worlds_in_one_process_are_told_apart(tmp_path: Path) -> No
     assert (first.made, second.made) == (("a", 7, 1, "m:f", 1), ("a", 7, 2, "m:f", 1))
 
 
-def test_a_process_that_goes_on_beside_a_torn_line_loses_nothing(tmp_path: Path) -> None:
-    killed, other = Ledger(tmp_path, "ps"), Ledger(tmp_path, "ps")
-    killed.write("step", number=1)
-    os.truncate(killed.path, killed.path.stat().st_size - 5)
-    other.write("up")
-    timeline = read(tmp_path)
-    assert [event.event for event in timeline.events] == ["start", "start", "up"]
-    assert timeline.torn == {"ps": 1}
-
-
 def test_a_line_that_found_no_room_spoils_no_other(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, "ps")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -33,7 +33,7 @@ def install() -> Callable[[], None]:
         kind: type[BaseException] = original.__get__(answer)
         text = answer.msg.encode().decode("unicode_escape")  # as torch makes the error's text of it
         entry = text, repr(text), kind
-        with suppress(ValueError):
+        with suppress(ValueError, IndexError):  # it is not there, or another thread notes a class meanwhile
             _read.remove(entry)
         _read.append(entry)
         return kind
