@@ -31,9 +31,9 @@ class Announcer:
 
     def announce(self, event: str, number: int = 0, site: str = "") -> None:
         """Run the actions of this moment, at which the role has arrived."""
+        if not self._waiting:  # most moments are of no interest to anybody
+            return
         with self._lock:
-            if not self._waiting:  # most moments are of no interest to anybody
-                return
             actions = self._waiting.pop(Moment(event, self.role, number, site), [])
         for action in actions:
             with self._around():
