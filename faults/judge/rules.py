@@ -208,12 +208,13 @@ def _left(facts: Facts) -> Check:
 
 def _left_together(facts: Facts) -> list[Event]:
     """Return what was left by the lives of roles that did not shut down alone."""
-    alone: set[int] = set()
-    for life in facts.lives:
-        end = life.of("shutdown")
-        if end is not None and not end.details.get("graceful", True):
-            alone.update(map(id, life.events))
-    return [event for event in facts.run.timeline.of("left") if id(event) not in alone]
+    timeline = facts.run.timeline
+    alone = {_life(event) for event in timeline.of("shutdown") if not event.details.get("graceful", True)}
+    return [event for event in timeline.of("left") if _life(event) not in alone]
+
+
+def _life(event: Event) -> tuple[str, int, int]:
+    return event.role, event.process, event.life
 
 
 def _result(facts: Facts) -> Check:

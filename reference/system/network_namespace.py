@@ -68,12 +68,13 @@ def make() -> str:
     return made
 
 
-def system(name: str, *arguments: int) -> None:
-    """Call ``setns`` or ``unshare``, which Python itself has only since 3.12. Raises OSError."""
-    library = ctypes.CDLL(None, use_errno=True)
-    if getattr(library, name)(*arguments) != 0:
+def system(name: str, *arguments: int | bytes | None) -> int:
+    """Call a function of C that this Python may not have, such as ``setns``. Raises OSError: it failed."""
+    result = int(getattr(ctypes.CDLL(None, use_errno=True), name)(*arguments))
+    if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
+    return result
 
 
 def _write(path: str, text: str) -> None:

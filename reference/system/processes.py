@@ -14,6 +14,8 @@ from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import TypeVar
 
+from reference.system.network_namespace import system
+
 
 def state_of(pid: int) -> str:
     """The process's state, such as ``S (sleeping)``; ``unknown`` if the process is gone."""
@@ -67,7 +69,6 @@ def readable(handles: Iterable[int], seconds: float) -> list[int]:
 # The numbers of two system calls on every processor that torch supports. Pythons that are built for old systems, as
 # conda's are, have neither these calls nor `os.P_PIDFD` and `os.memfd_create`.
 _PIDFD_SEND_SIGNAL, _PIDFD_OPEN = 424, 434
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def pidfd_open(pid: int) -> int:
@@ -77,30 +78,19 @@ def pidfd_open(pid: int) -> int:
         ProcessLookupError: there is no such process.
         OSError: the system has no pidfds, or a container does not allow them.
     """
-    return _called(_PIDFD_OPEN, pid, 0)
+    if sys.platform != "linux":
+        raise OSError(errno.ENOSYS, f"got {sys.platform}")
+    return system("syscall", _PIDFD_OPEN, pid, 0)
 
 
 def pidfd_send_signal(handle: int, number: int) -> None:
     """Send a signal to the process of a pidfd. Raises ProcessLookupError, PermissionError."""
-    _called(_PIDFD_SEND_SIGNAL, handle, number, None, 0)
-
-
-def _called(*words: int | None) -> int:
-    if sys.platform != "linux":
-        raise OSError(errno.ENOSYS, f"got {sys.platform}")
-    return _succeeded(_libc.syscall(*words))
+    system("syscall", _PIDFD_SEND_SIGNAL, handle, number, None, 0)
 
 
 def file_in_memory(name: str) -> int:
     """Return the descriptor of a file that no folder has. Raises OSError: there cannot be one more."""
-    return _succeeded(_libc.memfd_create(name.encode(), 1))  # 1: a program that this one starts does not have it
-
-
-def _succeeded(result: int) -> int:
-    if result < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
-    return result
+    return system("memfd_create", name.encode(), 1)  # 1: a program that this one starts does not have it
 
 
 def no_pidfds() -> str | None:

@@ -239,7 +239,8 @@ class TestLeaked:
 
     def test_a_shutdown_alone_hides_nothing_of_a_later_world(self) -> None:
         alone = [event("b", "shutdown", 8.1, graceful=False), left(time=8.2, num_owner_rrefs=3)]
-        run = script("seed=0", *alone, *started("b", 8.3), left(time=8.6, num_owner_rrefs=2))
+        again = replace(left(time=8.6, num_owner_rrefs=2), life=1)
+        run = script("seed=0", *alone, *started("b", 8.3), again)
         assert check("left", run).text == "b: num_owner_rrefs=2"
 
     def test_an_rref_that_a_role_traced_counts(self) -> None:
