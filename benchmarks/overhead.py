@@ -45,7 +45,7 @@ def call(folder: Path, plan: Plan, batches: int) -> tuple[list[float], list[floa
     batch()  # warms up
     for _ in range(batches):
         without.append(batch())
-        hook.activated(folder, "caller", plan)
+        hook.activated(folder, "caller", plan).announce("up")  # as `rpc.init_rpc` does
         under_plan.append(batch())
         hook.deactivate()
     return without, under_plan

@@ -10,15 +10,17 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import resource
 import threading
 import time
 import traceback
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from json.encoder import c_make_encoder, encode_basestring_ascii  # type: ignore[attr-defined]
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +33,11 @@ from reference.system.text import OneLine, one_line, shown
 SUFFIX = ".jsonl"
 # The form of ledgers and of ``run.json``. A run of another one is refused.
 SCHEMA = 2
-# Write a line; `json.dumps` would make an encoder for each.
-_line_of = json.JSONEncoder(default=str).encode
+# The ledger's file has the first free number from this one on, so no file has it that the program opens after it has
+# closed all files, as daemons do. A process begins with a table of 64; a larger one would take the kernel 10 ms.
+_NUMBER = 63
+# `JSONEncoder.encode` makes an encoder like this one for each value, which takes a tenth of what a recorded call costs.
+_encoded = c_make_encoder(None, str, encode_basestring_ascii, None, ": ", ", ", False, False, True)
 # The longest ledger in bytes.
 LONGEST = 2**30
 
@@ -69,20 +74,6 @@ class LedgerError(OneLine, OSError):
     """A ledger that cannot be written or read. One line."""
 
 
-class OwnErrors:
-    """The block of `Ledger.own_errors`. Each call has two: a generator would take as long as counting the call does."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, Exception) and not error_links.of_a_handler(error):
-            self._ledger.broken(error)
-
-
 class Ledger:
     """The ledger of one role, open for writing. Thread-safe. Raises LedgerError: the folder cannot be written.
 
@@ -107,59 +98,59 @@ class Ledger:
         """Append one line, unless the ledger is closed. A value that JSON does not know is written as its `str`."""
         assert _OWN.isdisjoint(details), details
         # The id is read each time, in a tenth of a microsecond, because a forked child writes to its parent's ledger.
-        line = _line_of({"event": event, "time": time.monotonic(), "process": os.getpid(), **details}) + "\n"
+        values = {"event": event, "time": time.monotonic(), "process": os.getpid(), **details}
+        line = "".join((*_encoded(values, 0), "\n")).encode()
         with self._lock:
             if self._file is None:
                 return
-            if not self._is_open():
+            try:
+                size = os.lseek(self._file, 0, os.SEEK_END)
+            except OSError:  # the program has closed all files
+                self._release.detach()
                 self._open()
-            data = f"\n{line}".encode() if self._is_torn() else line.encode()
+                size = os.lseek(self._file, 0, os.SEEK_END)
+            # The last line has no end if a process of this role was killed within it, or if the disk was full.
+            torn = size not in (0, self._whole) and os.pread(self._file, 1, size - 1) != b"\n"
+            data = b"\n" + line if torn else line
             if os.write(self._file, data) == len(data):
-                self._whole = self._known.st_size + len(data)
+                self._whole = size + len(data)
 
-    def own_errors(self) -> OwnErrors:
+    @contextmanager
+    def own_errors(self) -> Iterator[None]:
         """Record an error of `faults` itself, which must not be taken for the program's."""
-        return OwnErrors(self)
+        try:
+            yield
+        except Exception as error:
+            self.broken(error)
+            raise
 
     def broken(self, error: Exception) -> None:
-        """Record an error of `faults` itself, once."""
-        if id(error) == self._broken:
+        """Record an error of `faults` itself, once. One that a signal's handler has raised is not."""
+        if id(error) == self._broken or error_links.of_a_handler(error):
             return
         self._broken = id(error)
         self.write("broken", error=first_line(error), stack="".join(traceback.format_exception(error)))
 
     def _open(self) -> None:
-        self._file: int | None = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
-        self._known = os.fstat(self._file)
+        with self.path.open("ab+", 0) as file:
+            number = min(_NUMBER, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+            self._file: int | None = fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, number)
         with suppress(OSError):  # a file system without locks
             fcntl.flock(self._file, fcntl.LOCK_SH)  # `run_files.reserved` asks for it
         # Close the file when the ledger is garbage, as Python's own files do.
-        self._release = weakref.finalize(self, os.close, self._file)
+        self._release = weakref.finalize(self, _close, self._file)
         self._release.atexit = False
-
-    def _is_open(self) -> bool:
-        """Whether the descriptor still refers to this file: a program may close all files, and then open its own."""
-        try:
-            if self._file is not None and os.path.samestat(now := os.fstat(self._file), self._known):
-                self._known = now  # with its present size
-                return True
-        except OSError:
-            pass
-        self._release.detach()
-        return False
-
-    def _is_torn(self) -> bool:
-        """Whether the last line has no end: a process of this role was killed within it, or the disk was full."""
-        assert self._file is not None
-        size = self._known.st_size
-        return size not in (0, self._whole) and os.pread(self._file, 1, size - 1) != b"\n"
 
     def close(self) -> None:
         """Close the ledger. Later events, of calls that are still in flight, are not written."""
         with self._lock:
-            if self._file is not None and self._is_open():
-                self._release()
+            self._release()
             self._file = None
+
+
+def _close(file: int) -> None:
+    with suppress(OSError):  # the program has closed all files
+        os.close(file)
 
 
 def boot_id() -> str:

@@ -75,7 +75,7 @@ class Calls:
 
     def __init__(self, plan: Plan, role: str, ledger: Ledger, announcer: Announcer) -> None:
         self.plan, self.role, self.ledger, self.announcer = plan, role, ledger, announcer
-        # The calls of each site, and of each site to each role.
+        # The calls of each site, and of each site that the plan names to each role.
         self._counts: defaultdict[str | tuple[str, str | None], count[int]] = defaultdict(partial(count, 1))
         # The sites that the plan names. Most calls are of others.
         self._named = {str(fault.site) for fault in plan.at("call").values()}
@@ -125,15 +125,19 @@ class Calls:
         waits, self._thread.waits = self._thread.waits, False  # pickling may make other calls
         if not isinstance(call, PythonUDF):  # the user's own pickler has pickled it already
             return send(to, call, tensors, timeout, later)
-        with self.ledger.own_errors():
+        try:
             sites = sites_of(call.func, call.args, call.kwargs)
             numbers, envelope = self.begin(sites, to.name, later=later)
             site = sites[-1]
-            envelope = self._in_flight(envelope, via)
+            if envelope is not None:
+                envelope = self._in_flight(envelope, via)
             if envelope is not None:
                 call, later = PythonUDF(deliver, (envelope, *call), {}), envelope.answers_later
             note = {"site": site, "nth": numbers[site], "to": to.name, "via": via}
             self.invoked(note, timeout, envelope)
+        except Exception as error:
+            self.ledger.broken(error)
+            raise
         start, in_flight = time.monotonic(), envelope is not None and bool(envelope.flight)
         sent = False
         try:
@@ -148,7 +152,7 @@ class Calls:
             # What a signal's handler raises may come after the call has left.
             self.write_failed(note, start, error, sent=sent and of_a_handler(error))
             raise
-        future = result._get_future() if hasattr(result, "_get_future") else result
+        future = result._get_future() if via == "remote" else result
         self._pending[id(note)] = _Pending(note, start, future, in_flight)
         raised: Exception | None = None
         try:
@@ -174,11 +178,14 @@ class Calls:
 
         ``to``: its callee, if it is known; ``later``: the function answers with a future.
         """
-        numbers, numbers_to = self._count(sites, to)
+        numbers: dict[str, int] = {}
         for site in sites:
+            # In C, so that neither another thread nor a signal's handler, which may make a call, counts in between.
+            numbers[site] = next(self._counts[site])
             self.announcer.announce("call", numbers[site], site)
         if self._named.isdisjoint(sites):
             return numbers, None
+        numbers_to = {site: next(self._counts[site, to]) for site in sites}
         found = {s: hits(self.plan, self.role, s, numbers[s], to, numbers_to[s]) for s in sites}
         faults = {number: fault for each in found.values() for number, fault in each.items()}
         if not faults:
@@ -197,15 +204,9 @@ class Calls:
         """Send a call that is neither counted nor recorded. Return its future."""
         return self._original[_SENDERS[0]](to, *self._pickler.serialize(call), timeout, later)
 
-    def _count(self, sites: tuple[str, ...], to: str | None) -> tuple[dict[str, int], dict[str, int]]:
-        """Return the call's number at each of its sites: among all calls, and among those to this role."""
-        # In C, so that neither another thread nor a signal's handler, which may make a call, counts in between.
-        numbers = {site: next(self._counts[site]) for site in sites}
-        return numbers, {site: next(self._counts[site, to]) for site in sites}
-
-    def _in_flight(self, envelope: Envelope | None, via: str) -> Envelope | None:
+    def _in_flight(self, envelope: Envelope, via: str) -> Envelope | None:
         """Give a key to the envelope of a call that fails in flight. A `remote` cannot: it has no future to fail."""
-        if envelope is None or all(fault.side != "flight" for fault in envelope.faults.values()):
+        if all(fault.side != "flight" for fault in envelope.faults.values()):
             return envelope
         if via != "remote":
             return replace(envelope, flight=flight.new_key(self.role))
@@ -231,13 +232,16 @@ class Calls:
             call = self._pending.pop(number, None)
             if call is None:  # another thread has recorded it
                 return
-            with self.ledger.own_errors():
+            try:
                 try:
                     future.value()
                 except Exception as error:
                     self.write_failed(call.note, call.start, error, in_flight=call.in_flight)
                 else:
                     self.ledger.write("ok", **call.note, seconds=time.monotonic() - call.start)
+            except Exception as error:
+                self.ledger.broken(error)
+                raise
 
     def write_failed(
         self, note: dict[str, Any], start: float, error: Exception, *, sent: bool = True, in_flight: bool = False

@@ -14,6 +14,7 @@ from torch.distributed.rpc import rref_proxy
 from faults.plan.places import name_of
 from faults.plan.plan import Fault, Plan
 
+_FUNCTIONS = (FunctionType, MethodType)
 # The identities of the functions that an RRef's proxy really calls, with (rref, name of the method, args, kwargs).
 PROXIES = frozenset(map(id, (rref_proxy._local_invoke, rref_proxy._local_invoke_async_execution)))
 
@@ -28,8 +29,12 @@ def sites_of(function: Callable[..., object], args: tuple[Any, ...], kwargs: Map
         kind, name = _type_of(args[0]), args[1]
         method: Any = getattr(kind, name, None)  # TorchScript's classes have no `forward`, and no functions
         return (name_of(method) if hasattr(method, "__qualname__") else f"{name_of(kind)}.{name}",)
-    handed = [each for each in (*args, *kwargs.values()) if isinstance(each, FunctionType | MethodType)]
-    return tuple(dict.fromkeys([name_of(function), *map(name_of, handed[:1])]))
+    site = name_of(function)
+    for each in (*args, *kwargs.values()):
+        if isinstance(each, _FUNCTIONS):
+            handed = name_of(each)
+            return (site,) if handed == site else (site, handed)
+    return (site,)
 
 
 def _type_of(rref: Any) -> Any:
