@@ -207,11 +207,11 @@ def observer_rngs(case: Case, observers: Sequence[str]) -> list[cartpole.Observe
 
 
 def act(policy: nn.Module, states: torch.Tensor, saved: SavedActions, observer: int | None = None) -> list[int]:
-    """Choose the next action of one observer, or of all, and save it with its log-probability."""
+    """Choose the next action of one observer, or of all, and save it with the probabilities of all actions."""
     dropout_mask, uniforms = saved.draws(observer)
     probs = policy(states, dropout_mask).flatten(end_dim=-2)
     actions = [cartpole.pick(row, uniform) for row, uniform in zip(probs.tolist(), uniforms, strict=True)]
-    saved.add(actions, probs.gather(1, torch.tensor(actions).unsqueeze(1)).squeeze(1).log(), observer)
+    saved.add(actions, probs, observer)
     return actions
 
 

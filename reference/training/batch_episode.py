@@ -54,7 +54,7 @@ class SavedActions:
         masks = [each.dropout_mask for each in draws if each.dropout_mask is not None]
         self._dropout_mask = torch.stack(masks, dim=1).unsqueeze(2) if masks else None
         self._actions: list[list[list[int]]] = [[] for _ in range(len(draws) // self.width)]
-        self._log_probs: list[list[torch.Tensor]] = [[] for _ in self._actions]
+        self._probs: list[list[torch.Tensor]] = [[] for _ in self._actions]
 
     def draws(self, observer: int | None = None) -> tuple[torch.Tensor | None, list[float]]:
         """Return the next step's dropout factors and action draws, for all observers or for one (from 0).
@@ -67,10 +67,20 @@ class SavedActions:
         uniforms = self._uniforms[step]
         return dropout_mask, uniforms if observer is None else uniforms[observer : observer + 1]
 
-    def add(self, actions: list[int], log_probs: torch.Tensor, observer: int | None = None) -> None:
-        """Add the next step of all observers, or of this one; ``log_probs`` has shape (observers,) or (1,)."""
+    def add(self, actions: list[int], probs: torch.Tensor, observer: int | None = None) -> None:
+        """Add the next step of all observers, or of this one; ``probs`` has shape (observers or 1, all actions)."""
         self._actions[observer or 0].append(actions)
-        self._log_probs[observer or 0].append(log_probs)
+        self._probs[observer or 0].append(probs)
+
+    def log_probs(self) -> list[torch.Tensor]:
+        """Return the log-probabilities of the episode's actions: one tensor (step, observer) with ``batch``, otherwise
+        one (step, 1) for each observer.
+
+        They are computed for all steps at once: between calls, whose messages take the caches, each of torch's
+        operations takes several times as long.
+        """
+        taken = [torch.tensor(each).unsqueeze(2) for each in self._actions]
+        return [torch.stack(each).gather(2, of).squeeze(2).log() for each, of in zip(self._probs, taken, strict=True)]
 
     def beside(self, rewards: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Yield pairs of log-probabilities and their ``rewards``, which are (step, observer).
@@ -78,14 +88,12 @@ class SavedActions:
         With ``batch`` there is one pair for all observers. Otherwise each observer has a pair (step, 1), because the
         order in which observers' steps were added must not become the order of sums.
         """
-        for each, part in zip(self._log_probs, rewards.split(self.width, dim=1), strict=True):
-            yield torch.stack(each), part
+        yield from zip(self.log_probs(), rewards.split(self.width, dim=1), strict=True)
 
     def record(self, recorder: Recorder, episode: int, rewards: torch.Tensor) -> None:
         """Put actions, log-probabilities and ``rewards`` into the trace, all (step, observer)."""
         # Actions are recorded in "ends" too: runs with different actions do not differ by rounding only.
         steps = {"actions": torch.cat([torch.tensor(each) for each in self._actions], dim=1)}
         if recorder.every:
-            log_probs = torch.cat([torch.stack(each) for each in self._log_probs], dim=1)
-            steps |= {"rewards": rewards, "log_probs": log_probs}
+            steps |= {"rewards": rewards, "log_probs": torch.cat(self.log_probs(), dim=1)}
         recorder.put(f"{episode:04d}/steps", steps)
