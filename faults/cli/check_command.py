@@ -10,7 +10,8 @@ from typing import Any
 
 from faults.cli.options import EXPECT, Option, folder, parser_of
 from faults.cli.reports import REPORTS, check_reports, report, write_run
-from faults.judge.facts import Facts, gaps
+from faults.judge.facts import Facts
+from faults.judge.gaps import gaps
 from faults.judge.proof import firings
 from faults.judge.rules import judge
 from faults.ledger import record

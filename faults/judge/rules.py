@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from faults.judge import holdings, proof
 from faults.judge.causes import told, without_effect
-from faults.judge.facts import GONE, RUNNING, Facts, Failure, gaps, links_in, player, short
+from faults.judge.facts import GONE, RUNNING, Facts, Failure, links_in, player, short
+from faults.judge.gaps import gaps
 from faults.ledger.error_links import CALLEE, Link
 from faults.ledger.ledger import Event
 from faults.ledger.record import COMMAND, Run

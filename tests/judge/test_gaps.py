@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from faults.judge.facts import NO_RPC, Facts, gaps
+from faults.judge.facts import Facts
+from faults.judge.gaps import NO_RPC, gaps
 from faults.judge.rules import judge
 from faults.ledger import Event
 from faults.ledger.record import COMMAND, Run
