@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import resource
 import threading
 import time
 import traceback
@@ -33,10 +32,8 @@ from reference.system.text import OneLine, one_line, shown
 SUFFIX = ".jsonl"
 # The form of ledgers and of ``run.json``. A run of another one is refused.
 SCHEMA = 2
-# The ledger's file has the first free number from this one on, so no file has it that the program opens after it has
-# closed all files, as daemons do. A process begins with a table of 64; a larger one would take the kernel 10 ms.
-_NUMBER = 63
-# `JSONEncoder.encode` makes an encoder like this one for each value, which takes a tenth of what a recorded call costs.
+# `JSONEncoder.encode` makes an encoder for each value, which is a tenth of what recording a call costs. This one
+# does not look for circles: no line has any.
 _encoded = c_make_encoder(None, str, encode_basestring_ascii, None, ": ", ", ", False, False, True)
 # The longest ledger in bytes.
 LONGEST = 2**30
@@ -103,12 +100,9 @@ class Ledger:
         with self._lock:
             if self._file is None:
                 return
-            try:
-                size = os.lseek(self._file, 0, os.SEEK_END)
-            except OSError:  # the program has closed all files
-                self._release.detach()
+            if not self._is_open():
                 self._open()
-                size = os.lseek(self._file, 0, os.SEEK_END)
+            size = os.lseek(self._file, 0, os.SEEK_END)
             # The last line has no end if a process of this role was killed within it, or if the disk was full.
             torn = size not in (0, self._whole) and os.pread(self._file, 1, size - 1) != b"\n"
             data = b"\n" + line if torn else line
@@ -132,25 +126,32 @@ class Ledger:
         self.write("broken", error=first_line(error), stack="".join(traceback.format_exception(error)))
 
     def _open(self) -> None:
-        with self.path.open("ab+", 0) as file:
-            number = min(_NUMBER, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
-            self._file: int | None = fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, number)
+        self._file: int | None = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
+        self._known = os.fstat(self._file)
         with suppress(OSError):  # a file system without locks
             fcntl.flock(self._file, fcntl.LOCK_SH)  # `run_files.reserved` asks for it
         # Close the file when the ledger is garbage, as Python's own files do.
-        self._release = weakref.finalize(self, _close, self._file)
+        self._release = weakref.finalize(self, os.close, self._file)
         self._release.atexit = False
+
+    def _is_open(self) -> bool:
+        """Whether the descriptor still refers to this file: a program may close all files, and then open its own."""
+        assert self._file is not None
+        with suppress(OSError):
+            # After a line of this process the position is the line's end. `fstat`, which is always right, takes longer.
+            if os.lseek(self._file, 0, os.SEEK_CUR) == self._whole:
+                return True
+            if os.path.samestat(os.fstat(self._file), self._known):
+                return True
+        self._release.detach()
+        return False
 
     def close(self) -> None:
         """Close the ledger. Later events, of calls that are still in flight, are not written."""
         with self._lock:
-            self._release()
+            if self._file is not None and self._is_open():
+                self._release()
             self._file = None
-
-
-def _close(file: int) -> None:
-    with suppress(OSError):  # the program has closed all files
-        os.close(file)
 
 
 def boot_id() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -72,9 +73,10 @@ class SavedActions:
         self._actions[observer or 0].append(actions)
         self._probs[observer or 0].append(probs)
 
+    @cached_property
     def log_probs(self) -> list[torch.Tensor]:
-        """Return the log-probabilities of the episode's actions: one tensor (step, observer) with ``batch``, otherwise
-        one (step, 1) for each observer.
+        """The log-probabilities of the episode's actions, once it is over: one tensor (step, observer) with ``batch``,
+        otherwise one (step, 1) for each observer.
 
         They are computed for all steps at once: between calls, whose messages take the caches, each of torch's
         operations takes several times as long.
@@ -88,12 +90,12 @@ class SavedActions:
         With ``batch`` there is one pair for all observers. Otherwise each observer has a pair (step, 1), because the
         order in which observers' steps were added must not become the order of sums.
         """
-        yield from zip(self.log_probs(), rewards.split(self.width, dim=1), strict=True)
+        yield from zip(self.log_probs, rewards.split(self.width, dim=1), strict=True)
 
     def record(self, recorder: Recorder, episode: int, rewards: torch.Tensor) -> None:
         """Put actions, log-probabilities and ``rewards`` into the trace, all (step, observer)."""
         # Actions are recorded in "ends" too: runs with different actions do not differ by rounding only.
         steps = {"actions": torch.cat([torch.tensor(each) for each in self._actions], dim=1)}
         if recorder.every:
-            steps |= {"rewards": rewards, "log_probs": torch.cat(self.log_probs(), dim=1)}
+            steps |= {"rewards": rewards, "log_probs": torch.cat(self.log_probs, dim=1)}
         recorder.put(f"{episode:04d}/steps", steps)

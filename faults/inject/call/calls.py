@@ -75,7 +75,7 @@ class Calls:
 
     def __init__(self, plan: Plan, role: str, ledger: Ledger, announcer: Announcer) -> None:
         self.plan, self.role, self.ledger, self.announcer = plan, role, ledger, announcer
-        # The calls of each site, and of each site that the plan names to each role.
+        # The calls of each site; and, of each site that the plan names, its calls to each role.
         self._counts: defaultdict[str | tuple[str, str | None], count[int]] = defaultdict(partial(count, 1))
         # The sites that the plan names. Most calls are of others.
         self._named = {str(fault.site) for fault in plan.at("call").values()}
@@ -182,15 +182,17 @@ class Calls:
         for site in sites:
             # In C, so that neither another thread nor a signal's handler, which may make a call, counts in between.
             numbers[site] = next(self._counts[site])
+        for site in sites:
             self.announcer.announce("call", numbers[site], site)
-        if self._named.isdisjoint(sites):
+        named = [site for site in sites if site in self._named]
+        if not named:
             return numbers, None
-        numbers_to = {site: next(self._counts[site, to]) for site in sites}
-        found = {s: hits(self.plan, self.role, s, numbers[s], to, numbers_to[s]) for s in sites}
+        numbers_to = {site: next(self._counts[site, to]) for site in named}
+        found = {s: hits(self.plan, self.role, s, numbers[s], to, numbers_to[s]) for s in named}
         faults = {number: fault for each in found.values() for number, fault in each.items()}
         if not faults:
             return numbers, None
-        hit = next(s for s in reversed(sites) if found[s])
+        hit = next(s for s in reversed(named) if found[s])
         hurt = dict(sorted(faults.items()))
         return numbers, Envelope(hurt, self.role, hit, later, numbers, numbers_to, self.plan.seed)
 

@@ -74,8 +74,8 @@ class Envelope:
     """The faults that travel with a call. ``asynchronous``: the function answers with a future of its own.
 
     ``site``: the most specific of its sites that a fault hits; ``counts``: the call's number at each of its sites;
-    ``counts_to``: the same, among the calls to its callee; ``seed``: the plan's; ``flight``: the key of a call in
-    flight, otherwise empty.
+    ``counts_to``: that among the calls to its callee, at each that the plan names; ``seed``: the plan's; ``flight``:
+    the key of a call in flight, otherwise empty.
     """
 
     faults: Mapping[int, Fault]
