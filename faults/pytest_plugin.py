@@ -110,7 +110,7 @@ def world(request: pytest.FixtureRequest, idle_world: Callable[..., Idle]) -> It
     from reference.outcome import WorldError
 
     try:
-        idle = idle_world(list(roles), **(mark.kwargs if mark else {}))
+        idle = idle_world(roles, **(mark.kwargs if mark else {}))
     except WorldError as error:
         raise pytest.fail.Exception(str(error), pytrace=False) from None
     yield idle
@@ -198,6 +198,8 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     except Exception as error:
         if not expected(item, error):
             raise
+    finally:
+        item.stash[RUNNING_TEST].called = True
     check_plan(item)
 
 
@@ -209,11 +211,14 @@ def pytest_runtest_makereport(
     running = item.stash.get(RUNNING_TEST, None)
     if running is None:
         return report
+    if report.when == "call" and not running.called:  # a subtest's report, while the test runs
+        running.part_failed |= report.failed
+        return report
     insist(item, call, report)
     if running.plan is not None and report.when == "call":
         report.faults_plan = running.plan.account()  # type: ignore[attr-defined]
     # Once per test: if the test itself failed, the teardown's failure does not print the sections again.
-    if report.failed and not running.failed:
+    if (report.failed or running.part_failed) and not running.failed:
         running.failed = True
         if running.used:
             tell(item, running, report)

@@ -19,7 +19,7 @@ from faults.plan.plan import Plan, PlanError
 from faults.run.runs import check_roles, prepared, scope
 
 UNUSED = (
-    "the plan was never put to work: wanted the fixture world (as an argument or by usefixtures), fresh_world, "
+    "no role has started RPC under the plan: wanted the fixture world (as an argument or by usefixtures), fresh_world, "
     "plan.activate(world), or launch(roles, **plan.arguments(roles))"
 )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from faults.testing.active_plan import merge_launch_arguments
 from faults.testing.rref_leaks import Kept, start_names
+from reference.outcome import WorldError
 from reference.world.launcher import launch
 from reference.world.world import World
 
@@ -21,10 +22,13 @@ class Idle:
     lost. ``trace``: the roles trace their RRefs and autograd contexts."""
 
     def __init__(self, roles: Sequence[str], folder: Callable[[], Path], *, trace: bool, **arguments: Any) -> None:
-        self.roles, self._trace = tuple(roles), trace
+        """Launch the world. Raises WorldError: ``roles`` have functions, which idle roles do not play."""
+        if isinstance(roles, Mapping):
+            raise WorldError("an idle world's roles play nothing: wanted their names, got functions, too")
+        self.roles, self._trace = roles, trace
         if trace:
             arguments = merge_launch_arguments(arguments, {"before": partial(start_names, None)})
-        self._launch = partial(launch, list(roles), **{"deadline": DEADLINE, **arguments})
+        self._launch = partial(launch, roles, **{"deadline": DEADLINE, **arguments})
         self._folder = folder
         self._spoilt = False
         self.world: World = self._launch(folder=folder())
@@ -37,7 +41,7 @@ class Idle:
     def begin(self) -> None:
         """Before a test, replace a world that lost a role, and remember what its roles keep and have logged."""
         if self._spoilt or not self._kept.begin():
-            self.close()
+            self.world.close()
             self.world, self._spoilt = self._launch(folder=self._folder()), False
             self._kept = Kept(self.world, self._trace)
             self._kept.begin()
@@ -54,9 +58,6 @@ class Idle:
         """Return what each role has logged since `begin`."""
         content = {role: path.read_bytes() for role, path in self._logs().items() if path.exists()}
         return {role: text[self._logged.get(role, 0) :].decode(errors="replace") for role, text in content.items()}
-
-    def close(self) -> None:
-        self.world.close()
 
     def _logs(self) -> dict[str, Path]:
         return {role: self.world.folder / f"{role}.log" for role in self.roles}

@@ -120,8 +120,7 @@ def account(request: pytest.FixtureRequest) -> Iterator[None]:
             running.save()
         except OSError as error:  # such as a full disk
             left.append(one_line(f"a copy of its run that is not whole: {error}"))
-    # If the run is interrupted, this teardown belongs to no test, and a failure would end pytest by a traceback.
-    if left and request.session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+    if left and not _is_interrupted(request.session):
         pytest.fail("left by this test:\n" + "\n".join(left), pytrace=False)
 
 
@@ -132,6 +131,8 @@ def _held(request: pytest.FixtureRequest, left: list[str]) -> Iterator[None]:
     accounting = Accounting(request.config.stash[PROCESS_MARK])
     worlds = _other_worlds(running)
     yield
+    if _is_interrupted(request.session):
+        return
     kept = [*running.kept, *(each for world in (*running.idles, *worlds) for each in world.left(allowed) or ())]
     left += [line for kind, line in kept if kind not in allowed] + accounting.left(allowed)
 
@@ -160,6 +161,12 @@ def _other_worlds(running: RunningTest) -> list[Any]:
     return others([idle.world for idle in running.idles])
 
 
+def _is_interrupted(session: pytest.Session) -> bool:
+    """Whether the run has ended within a test. Its teardown belongs to no test: a failure there would end pytest by a
+    traceback, and what was held at that moment is no leak."""
+    return session.exitstatus != pytest.ExitCode.OK
+
+
 def _allowed(item: pytest.Item) -> set[str]:
     allowed = [kind for mark in item.iter_markers("leaves") for kind in mark.args]
     if unknown := [str(kind) for kind in allowed if kind not in KINDS]:
@@ -169,7 +176,7 @@ def _allowed(item: pytest.Item) -> set[str]:
 
 def not_waited_for(item: pytest.Item) -> set[str]:
     """Return the kinds of leaks that a test may have, or of which nobody asks."""
-    return set(KINDS) if leaks_of(item.config) == "off" else _allowed(item)
+    return set(KINDS) if leaks_of(item.config) == "off" or _is_interrupted(item.session) else _allowed(item)
 
 
 def folder_of(request: pytest.FixtureRequest, name: str) -> Path:

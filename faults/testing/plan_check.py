@@ -149,6 +149,8 @@ def insist(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRe
     if excinfo is None or not isinstance(excinfo.value, Misuse):
         excinfo = _complaint(item) if report.when == "call" else None
     if excinfo is not None:
+        if call.excinfo is not None and str(call.excinfo.value) != str(excinfo.value):
+            report.sections.append(("faults: the failure that was expected", report.longreprtext))
         del report.wasxfail
         report.outcome, report.longrepr = "failed", item.repr_failure(excinfo)
 

@@ -30,7 +30,7 @@ LINES = 30
 @dataclass
 class RunningTest:
     """The state of one test. ``keep``: the copy of its folder after a failure; ``page``: its page; ``name``: the test.
-    ``marks``: the marks of its plan.
+    ``marks``: the marks of its plan; ``called``: its function has ended; ``part_failed``: a subtest failed.
 
     ``isolated``: the argument of `launch` if the test does not give one. ``trace``: the roles of its fresh worlds trace
     their RRefs and autograd contexts.
@@ -42,6 +42,8 @@ class RunningTest:
     idles: list[Idle] = field(default_factory=list)
     worlds: list[World] = field(default_factory=list)
     kept: list[tuple[str, str]] = field(default_factory=list)  # kind and text
+    called: bool = False
+    part_failed: bool = False
     failed: bool = False
     keep: Path | None = None
     page: Path | None = None

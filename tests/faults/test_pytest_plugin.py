@@ -174,7 +174,9 @@ def test_a_test_that_asks_for_something_impossible_fails_in_one_line(run: Run) -
         "unknown_kind_beside_a_world": unknown,
         "unknown_kind_and_expected_to_fail": unknown,
         "unknown_leak": "the mark leaves takes processes, memory, rrefs, contexts, got process",
-        "roles_that_cannot_be[world0]": "role names must differ, got a, a",
+        "roles_that_cannot_be[twice]": "role names must differ, got a, a",
+        "roles_that_cannot_be[text]": "roles are a mapping or a list of names, got 'ab'",
+        "roles_that_cannot_be[played]": "an idle world's roles play nothing: wanted their names, got functions, too",
     }
     result.assert_outcomes(errors=len(wanted))
     for name, line in wanted.items():
@@ -216,19 +218,53 @@ def test_the_examples_of_the_manual_run(run: Run, pytester: pytest.Pytester) -> 
     pytester.runpytest_subprocess("test_shop.py", timeout=100).assert_outcomes(passed=3)
 
 
+@pytest.mark.parametrize("end", ["raise KeyboardInterrupt", "pytest.exit('enough', returncode=1)"])
 def test_a_run_that_is_interrupted_ends_as_pytests_own(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
-    """Shared memory that the test had at that moment is no leak."""
+    """A process and shared memory that the test had at that moment are no leaks, and nobody waits for them."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    pytester.makepyfile("""
+    pytester.makeconftest("from faults.testing import leak_account\nleak_account.GRACE = 1000.0")
+    pytester.makepyfile(f"""
+        import subprocess
         from multiprocessing.shared_memory import SharedMemory
+        import pytest
+
+        @pytest.fixture(scope="session", autouse=True)
+        def child():
+            with subprocess.Popen(["cat"], stdin=subprocess.PIPE):
+                yield
 
         def test():
-            test.kept = SharedMemory(create=True, size=8)
-            raise KeyboardInterrupt
+            test.kept = SharedMemory(create=True, size=8), subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+            {end}
     """)
-    result = pytester.runpytest_subprocess("-p", "faults.pytest_plugin", "--faults-leaks=all")
-    assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(["!* KeyboardInterrupt !*"])
+    result = pytester.runpytest_subprocess("-p", "faults.pytest_plugin", "--faults-leaks=all", timeout=100)
+    assert result.ret == (1 if "returncode" in end else pytest.ExitCode.INTERRUPTED)
+    result.stdout.fnmatch_lines(["!* *KeyboardInterrupt* !*" if "raise" in end else "!* *enough* !*"])
     assert "Traceback" not in result.stderr.str()
+
+
+@pytest.mark.skipif(pytest.version_tuple < (9,), reason="subtests came with pytest 9")
+def test_a_subtest_that_fails_does_not_end_the_worlds_of_its_test(run: Run, pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        test_parts="""
+        import os
+        from functools import partial
+        from pathlib import Path
+
+        def test(fresh_world, subtests, tmp_path):
+            os.mkfifo(tmp_path / "word")
+            word = os.open(tmp_path / "word", os.O_RDWR)
+            world = fresh_world({"a": partial(read, tmp_path)})
+            with subtests.test("first"):
+                assert False
+            os.write(word, b".")
+            assert world.wait()["a"].value == b"."
+
+        def read(folder):
+            return os.read(os.open(folder / "word", os.O_RDONLY), 1)
+        """
+    )
+    result = run("plain", "test_parts.py")
+    result.stdout.fnmatch_lines(["contains 1 failed subtest", "*faults: end of a*", "returned"])

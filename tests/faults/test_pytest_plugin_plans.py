@@ -13,7 +13,7 @@ from faults.plan.kinds import NAMES
 from faults.testing.active_plan import UNUSED
 from faults.testing.plan_check import Tally
 from faults.testing.plan_marks import Wanted, of_option, wanted
-from tests.support.suite_runs import Run, endings, suites
+from tests.support.suite_runs import Run, endings, part, suites
 
 FAULT = "Raise site=tests.support.roles_plugin:double role=a {} side=request error=ValueError text='no sale'"
 NOT_FIRED = (
@@ -94,6 +94,9 @@ def test_a_mark_alone_puts_its_plan_to_work_or_fails_its_test(run: Run, kind: st
     }
     assert len(found) == ended
     assert re.findall(r"faults: (.* (?:have|under) a plan)", result.stdout.str()) == said
+    if kind == "not fired":  # what ended the test that was expected to fail is told, too
+        shown = part(result, "faults: the failure that was expected", "test_not_fired_and_expected_to_fail")
+        assert "E       AssertionError: before it could" in shown
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,6 @@ def test_unknown_leak(run_dir):
     pass
 
 
-@pytest.mark.parametrize("world", [["a", "a"]], indirect=True)
+@pytest.mark.parametrize("world", [["a", "a"], "ab", {"a": print}], indirect=True, ids=["twice", "text", "played"])
 def test_roles_that_cannot_be(world):
     pass
