@@ -78,6 +78,11 @@ def test_a_recorded_failure_comes_first() -> None:
     assert reason("Crash role=a at=up@c", failed) == " (no such process)"
 
 
+def test_a_misspelt_victim_is_named_before_the_failure_that_it_causes() -> None:
+    failed = Event("a", "failed", 0.5, {"fault": 0, "kind": "Crash", "why": "B has no process here"})
+    assert reason("Crash role=B at=up@a", failed, *CALLS) == " (no role B was seen, only a, b)"
+
+
 def test_a_name_that_nothing_resembles_has_no_nearest() -> None:
     assert nearest("bank:lend", ["shop:pay", "shop:Till.sell"]) is None
     assert nearest("bank:pay", ["shop:Till.pay", "shop:pay"]) == "shop:pay"
