@@ -37,7 +37,10 @@ class Reasons:
             calls = self._sites.get(fault.site)
             callers = {} if calls is None else calls.callers if fault.to is None else calls.to.get(fault.to, {})
             which = "this site" if fault.to is None else f"this site to {fault.to}"
-            return f" (recorded calls of {which}: {counted(callers) or 'none'}{self._instead(fault.site)})"
+            instead = self._instead(fault.site)
+            if calls is not None and calls.callees and not callers:
+                instead = f"; its calls went to {_listed(list(calls.callees))}"
+            return f" (recorded calls of {which}: {counted(callers) or 'none'}{instead})"
         return f" ({self._of_moment(fault.moment)})" if fault.moment else ""
 
     def _instead(self, site: str) -> str:

@@ -40,7 +40,7 @@ def test_the_site_that_was_meant_is_named(site: str, told: str) -> None:
     assert reason(f"Drop site={site} role=a nth=9 side=reply", *CALLS) == f" (recorded calls of this site: {told})"
 
 
-@pytest.mark.parametrize(("to", "told"), [("b", "2 by a"), ("c", "none")])
+@pytest.mark.parametrize(("to", "told"), [("b", "2 by a"), ("c", "none; its calls went to b")])
 def test_only_the_calls_to_the_callee_are_told(to: str, told: str) -> None:
     found = reason(f"Drop site=__main__:Agent.select_action role=a to={to} nth=9 side=reply", *CALLS)
     assert found == f" (recorded calls of this site to {to}: {told})"
