@@ -72,6 +72,8 @@ def _of_sites(sites: Mapping[str, Called], turn: float) -> Iterator[str]:
     for each in every_way(sites, turn, _NAMES):
         if isinstance(each, Cell) and each.occurrence == "first":
             yield str(each.fault)
+            if each.fault.traits.asked:
+                yield f"#   {each.fault.traits.asked}"
         elif isinstance(each, Unhurt) and each.injection == "all":
             yield f"# none for {each.site}: {each.reason}"
 

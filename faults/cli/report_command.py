@@ -11,6 +11,7 @@ from faults.cli.reports import check_files, write_page
 from faults.judge.facts import Facts
 from faults.judge.rules import judge
 from faults.ledger import record
+from faults.ledger.run_files import PAGE
 from reference.cli.options import BadInput
 from reference.system.files import whole
 from reference.system.text import one_line
@@ -20,10 +21,10 @@ def main(arguments: Sequence[str]) -> int:
     """Write the page, and print the verdict and the file. Exit status 0, whatever the verdict is."""
     parser = parser_of("report", "Write a page of a stored run, by its folder alone, which a browser shows.", EXPECT)
     parser.add_argument("dir", type=folder, metavar="DIR", help="the run's folder")
-    parser.add_argument("-o", "--out", metavar="FILE", help="the page (default: report.html in the folder)")
+    parser.add_argument("-o", "--out", metavar="FILE", help="the page (default: faults-report.html in the folder)")
     parser.add_argument("--perfetto", metavar="FILE", help="also a trace for ui.perfetto.dev (pip install perfetto)")
     options = parser.parse_args(arguments)
-    out = options.out or str(Path(options.dir, "report.html"))
+    out = options.out or str(Path(options.dir, PAGE))
     found = record.read(options.dir)
     check_files((out, options.perfetto), options.dir)
     write_trace = None if options.perfetto is None else _trace_writer()

@@ -11,8 +11,9 @@ from faults.ledger.record import COMMAND, Run
 # Nothing was recorded. The program may not use RPC, or FAULTS_RUN may not have reached it.
 NO_RPC = (
     "no RPC seen: in no process rpc.init_rpc returned, or FAULTS_RUN did not reach the process in which it did "
-    "(python -I, -E or -S, sudo, another interpreter, or a process started with another environment, "
-    "without this one's FAULTS_RUN and PYTHONPATH)"
+    "(python -I, -E or -S, sudo, another interpreter, a process started with another environment, "
+    "without this one's FAULTS_RUN and PYTHONPATH, or, after `prepare`, a Python without faults.pth: "
+    "this package is not installed there, or is editable)"
 )
 
 

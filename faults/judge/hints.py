@@ -27,6 +27,8 @@ class Reasons:
 
     def of(self, number: int, fault: Fault) -> str:
         """Return the reason in brackets: the recorded failure, or what was seen instead. Empty if nothing is known."""
+        if fault.place == "process" and fault.role is not None and (unseen := self._unseen(fault.role)):
+            return f" ({unseen})"
         if number in self._failed:
             return f" ({self._failed[number]})"
         if fault.traits.unfinished and number in self._begun:
@@ -35,7 +37,10 @@ class Reasons:
             calls = self._sites.get(fault.site)
             callers = {} if calls is None else calls.callers if fault.to is None else calls.to.get(fault.to, {})
             which = "this site" if fault.to is None else f"this site to {fault.to}"
-            return f" (recorded calls of {which}: {counted(callers) or 'none'}{self._instead(fault.site)})"
+            instead = self._instead(fault.site)
+            if calls is not None and calls.callees and not callers:
+                instead = f"; its calls went to {_listed(list(calls.callees))}"
+            return f" (recorded calls of {which}: {counted(callers) or 'none'}{instead})"
         return f" ({self._of_moment(fault.moment)})" if fault.moment else ""
 
     def _instead(self, site: str) -> str:
@@ -54,10 +59,16 @@ class Reasons:
         own = [each for each in self._sites if not each.startswith(INTERNAL)]
         return f"; called were {_listed(own)}" if own else ""
 
-    def _of_moment(self, moment: Moment) -> str:
+    def _unseen(self, role: str) -> str:
+        """Name the roles that were seen if this one was not; empty if it was."""
         roles = roles_of(self._timeline)
-        if moment.role not in roles:
-            return f"no role {moment.role} was seen, only {_listed(roles)}" if roles else "no role was seen"
+        if role in roles:
+            return ""
+        return f"no role {role} was seen, only {_listed(roles)}" if roles else "no role was seen"
+
+    def _of_moment(self, moment: Moment) -> str:
+        if unseen := self._unseen(moment.role):
+            return unseen
         told = {"step": self._of_step, "call": self._of_call}.get(moment.event)
         return f"{told(moment) if told else 'it did not come'}; moments of {moment.role}: {self._moments(moment.role)}"
 

@@ -149,6 +149,8 @@ REPLACED = ".faults-replaced"
 RESULTS = "faults-results"
 # The folder of the checkpoints of a world that may be started again.
 CHECKPOINTS = "faults-checkpoints"
+# The page that `report` writes unless it is told another name.
+PAGE = "faults-report.html"
 
 _BEGIN = b'{"event": "start"'
 # The end of a file's name to which a script's process writes its exit status (`faults.script.process_end`).
@@ -251,7 +253,7 @@ def _is_run(place: Path) -> bool:
 def _files(place: Path) -> list[Path]:
     """Return the files of a run: those that it wrote, and those with its roles' output."""
     ledgers = sorted(place.glob(f"*{SUFFIX}"))
-    named = [place / name for name in (PLAN, RUN, SCRATCH, TRACE, "network.json")]
+    named = [place / name for name in (PLAN, RUN, SCRATCH, TRACE, PAGE, "network.json")]
     files = [each for each in (*named, *ledgers, *_printed(place, ledgers), *_signs(place)) if each.is_file()]
     return [*files, *filter(Path.is_dir, [place / RESULTS, place / CHECKPOINTS])]
 

@@ -116,6 +116,8 @@ class Checkpoints:
             self.folder.mkdir(parents=True, exist_ok=True)
             if not self.optional:
                 check_room(self.folder)
+        except FileExistsError as error:
+            raise Unusable(self.folder, "is no folder, wanted one for checkpoints") from error
         except OSError as error:
             raise Unusable(self.folder, error) from error
         steps, start, reasons = self.steps(), 0, list[str]()

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields as dataclass_fields
-from typing import Any
 
 import pytest
 
@@ -111,11 +110,6 @@ def test_the_examples_of_the_manual_are_one_plan() -> None:
     assert [fault.kind for fault in found[0].faults] == ["Delay", "Crash"]
 
 
-@pytest.mark.parametrize("example", ["from faults.plan", "from hypothesis"])
-def test_the_examples_of_the_manual_run(example: str) -> None:
-    (block,) = re.findall(rf"^```python\n({example}.*?)^```$", manual(), re.MULTILINE | re.DOTALL)
-    names: dict[str, Any] = {}
-    exec(compile(block, "manual", "exec"), names)
-    for name, value in names.items():
-        if name.startswith("test_"):
-            value()
+def test_the_python_of_the_manual_runs() -> None:
+    (block,) = re.findall(r"^```python\n(from faults.plan.*?)^```$", manual(), re.MULTILINE | re.DOTALL)
+    exec(compile(block, "manual", "exec"), {})

@@ -32,6 +32,7 @@ def test_a_call_without_a_name_leaves_the_other_plans(capsys: pytest.CaptureFixt
         "Duplicate site=m:pay role=till nth=1",
         "Crash site=m:pay role=till nth=1 when=before",
         "Corrupt site=m:pay role=till nth=1 side=request change=zeros",
+        "#   needs tensors, and a program that checks its data",
         "Pause role=till at=up@till seconds=0.5",
         "Hold role=till at=up@till seconds=0.2",
         "Crash role=till at=up@till",
@@ -60,7 +61,7 @@ def test_what_torch_sends_has_a_plan_that_can_hit_it(capsys: pytest.CaptureFixtu
     assert "Drop site=torch:to_here role=worker0 nth=1 side=request" in plans
     assert "Delay site=torch:backward role=worker0 nth=1 side=request seconds=0.2" in plans
     assert "Crash role=worker0 at='call:torch:backward#1@worker0'" in plans
-    assert all(Plan.parse(plan).faults for plan in plans)
+    assert all(Plan.parse(plan).faults for plan in plans if not plan.startswith("#   needs"))
 
 
 @pytest.mark.usefixtures("plain_over_tcp")

@@ -20,7 +20,7 @@ from faults.inject.network.controller import NAME as NETWORK
 from faults.inject.network.network import NetworkError
 from faults.ledger import Ledger, record
 from faults.ledger.record import End
-from faults.ledger.run_files import EARLIER, MARK, MOVING, RESULTS, remove_numbered, renewed
+from faults.ledger.run_files import EARLIER, MARK, MOVING, PAGE, RESULTS, remove_numbered, renewed
 from faults.plan import Plan, PlanError
 from faults.run.runs import prepared, scope
 from faults.script.script import run_script
@@ -43,6 +43,7 @@ def stored(place: Path) -> dict[str, bytes]:
     (place / RESULTS).mkdir()
     (place / RESULTS / "0-model").write_text("weights")
     record.write(place, name="shop", ends={"till": End("Returned", "returned", 9.0)})
+    (place / PAGE).write_text("equal")
     return files(place)
 
 

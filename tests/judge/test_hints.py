@@ -40,7 +40,7 @@ def test_the_site_that_was_meant_is_named(site: str, told: str) -> None:
     assert reason(f"Drop site={site} role=a nth=9 side=reply", *CALLS) == f" (recorded calls of this site: {told})"
 
 
-@pytest.mark.parametrize(("to", "told"), [("b", "2 by a"), ("c", "none")])
+@pytest.mark.parametrize(("to", "told"), [("b", "2 by a"), ("c", "none; its calls went to b")])
 def test_only_the_calls_to_the_callee_are_told(to: str, told: str) -> None:
     found = reason(f"Drop site=__main__:Agent.select_action role=a to={to} nth=9 side=reply", *CALLS)
     assert found == f" (recorded calls of this site to {to}: {told})"
@@ -76,6 +76,11 @@ def test_a_program_without_steps_is_told_as_that() -> None:
 def test_a_recorded_failure_comes_first() -> None:
     failed = Event("a", "failed", 0.5, {"fault": 0, "kind": "Crash", "why": "no such process"})
     assert reason("Crash role=a at=up@c", failed) == " (no such process)"
+
+
+def test_a_misspelt_victim_is_named_before_the_failure_that_it_causes() -> None:
+    failed = Event("a", "failed", 0.5, {"fault": 0, "kind": "Crash", "why": "B has no process here"})
+    assert reason("Crash role=B at=up@a", failed, *CALLS) == " (no role B was seen, only a, b)"
 
 
 def test_a_name_that_nothing_resembles_has_no_nearest() -> None:

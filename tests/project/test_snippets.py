@@ -259,6 +259,19 @@ def test_the_program_of_recovery(folder: Path) -> None:
 
 
 @pytest.mark.long
+def test_the_example_of_property_tests(folder: Path) -> None:
+    """It passes with three of its plans, and fails if another result is right."""
+    shop = blocks("docs/pytest.md")[1]
+    (program,) = blocks("docs/plans.md", after="\n## Plans for property tests\n")
+    program = program.replace("max_examples=20", "max_examples=3, derandomize=True, database=None")
+    (folder / "shop.py").write_text(shop)
+    (folder / "test_shop.py").write_text(program)
+    (folder / "test_wrong.py").write_text(program.replace("(42)", "(41)"))
+    assert python(folder, "-m", "pytest", "-q", "test_shop.py").returncode == 0
+    assert "AssertionError: returned" in python(folder, "-m", "pytest", "-q", "test_wrong.py").stdout
+
+
+@pytest.mark.long
 def test_the_example_of_pairs(folder: Path) -> None:
     """And the plan that is wrong."""
     command, counts, plan = blocks("docs/commands.md", after="\n### Two faults at once\n", before="\n## ")

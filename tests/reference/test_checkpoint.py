@@ -308,7 +308,7 @@ def test_without_a_checkpoint_that_can_be_used_there_is_one_line_and_nothing_is_
         Checkpoints(tmp_path, ROLES, RUN).chosen()
     assert names(tmp_path) == before
     (tmp_path / "file").touch()
-    with pytest.raises(Unusable, match=rf"^{tmp_path}/file: File exists$"):
+    with pytest.raises(Unusable, match=rf"^{tmp_path}/file: is no folder, wanted one for checkpoints$"):
         Checkpoints(tmp_path / "file", ROLES).chosen()
 
 

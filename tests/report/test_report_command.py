@@ -8,6 +8,7 @@ import pytest
 
 from faults.cli.check_command import as_runs_write
 from faults.cli.main import main
+from faults.ledger.run_files import PAGE
 from tests.judge.by_hand import script
 from tests.support.stored_runs import stored_run
 
@@ -18,7 +19,7 @@ def test_a_page_is_written_into_the_folder_or_where_it_is_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = stored_run(ROW, tmp_path)
-    for arguments, path in (([], folder / "report.html"), (["--out", str(tmp_path / "p.html")], tmp_path / "p.html")):
+    for arguments, path in (([], folder / PAGE), (["--out", str(tmp_path / "p.html")], tmp_path / "p.html")):
         assert main(["report", str(folder), *arguments]) == 0
         assert capsys.readouterr().out == f"equal: {path}\n"
         assert '<strong class="pass">✓ equal.</strong>' in path.read_text()
