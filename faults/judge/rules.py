@@ -311,16 +311,13 @@ def _mistake(facts: Facts, failure: Failure) -> str:
 
 
 def _is_of_plan(facts: Facts, failure: Failure, link: Link) -> bool:
-    """Whether a `Raise` of the plan raised this error: it has its text, or that of a callee's error in a call which the
-    fault has hit, because torch changes letters beyond ASCII. The error of a callee has its text at its caller."""
+    """Whether a `Raise` of the plan raised this error: it has its class and text. The error of a callee has its text at
+    its caller."""
     text = failure.links[link.of].text if link.way == CALLEE else link.text
-    calls = [facts.failed[place] for place in facts.failed_by.get(("text", text), ()) if text]
-    answered = [call.made for call, links in calls if any(each.way == CALLEE for each in links)]
-    hit = {number for made in answered for number in facts.hits.get(made, ())}
     for number in {event.details["fault"] for event in proof.firings(facts.run)}:
         fault = facts.run.plan.faults[number]
         own = "injected" if fault.text is None else fault.text
-        if fault.error == link.name and (number in hit or own in text):
+        if fault.error == link.name and own in text:
             return True
     return False
 

@@ -497,16 +497,6 @@ class TestMistakes:
         found = check("errors", world(plan, fired(kind="Raise"), failed))
         assert found.text == "a raised ExceptionGroup: all: KeyError is a mistake in the code: it is a LookupError"
 
-    def test_an_error_of_the_plan_is_known_by_the_call_that_it_hit(self) -> None:
-        """torch writes the text's bytes as letters."""
-        plan, garbled = "Raise site=shop:pay role=a nth=1 side=request error=TypeError text=Störung", "StÃ¶rung"
-        own = Link(("TypeError", "Exception"), f"TypeError('{garbled}')")
-        for links, wanted in (([own, replace(own, text="", way="callee")], "failed loudly"), ([own], "wrong")):
-            chain = to_json(links)  # the second one: its arguments cannot be pickled
-            made = [event("a", name, 2.0, **PAY, to="b", faults=[0], links=chain) for name in ("invoke", "fail")]
-            failed = event("a", "raised", 3.0, error=f"TypeError: {garbled}", links=chain)
-            assert verdict(world(plan, fired(kind="Raise"), *made, failed)) == wanted
-
     def test_an_empty_text_of_the_plan_is_the_plans(self) -> None:
         plan = "Raise site=shop:pay role=a nth=1 side=request error=TypeError text=''"
         assert (
