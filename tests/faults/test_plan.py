@@ -290,6 +290,11 @@ WANTED_AT = (
         ("Crash rolle=ps", f"Crash: unknown field 'rolle', wanted some of {', '.join(FIELDS)}"),
         ("Duplicate site=a:b nth=1.5", "Duplicate: 'nth' must be an integer, got '1.5'"),
         ("Duplicate site=a:b every=yes", "Duplicate: 'every' must be true, got 'yes'"),
+        ("Duplicate site=a:b every=false", "Duplicate: 'every' must be left out or have a value, got false"),
+        (
+            '{"faults": [{"kind": "Duplicate", "site": "a:b", "every": false}]}',
+            "Duplicate: 'every' must be left out or have a value, got false",
+        ),
         ("seed=1 Crash role=ps at=up@ps", "a plan: wanted name=value, got 'Crash'"),
         ("role=ps", "a plan begins with 'seed' or with a fault's kind, got 'role'"),
         ("delay site=a:b", f"unknown 'kind' 'delay', wanted one of {', '.join(NAMES)}"),
