@@ -148,8 +148,12 @@ def _fate(facts: Facts, ended: Event) -> str:
     crashes = [event for event in fired if event.time <= ended.time]
     if crashes:
         return f"whose callee fault {crashes[0].details['fault'] + 1} ended"
-    ways = [each for each in firings(facts.run) if _is_way(facts, each, ended)]
-    return f"on whose way was fault {ways[0].details['fault'] + 1}" if ways else ""
+    for each in firings(facts.run):
+        if _is_way(facts, each, ended):
+            return f"on whose way was fault {each.details['fault'] + 1}"
+        if _has_stopped(facts, each, ended):
+            return f"whose callee fault {each.details['fault'] + 1} stopped"
+    return ""
 
 
 def _is_way(facts: Facts, fired: Event, ended: Event) -> bool:
@@ -157,6 +161,13 @@ def _is_way(facts: Facts, fired: Event, ended: Event) -> bool:
     fault, ends = facts.run.plan.faults[fired.details["fault"]], {ended.role, _callee(ended)}
     hurt = {fault.role, fault.peer} - {None}
     return fault.place == "network" and fired.time <= ended.time and hurt <= ends
+
+
+def _has_stopped(facts: Facts, fired: Event, ended: Event) -> bool:
+    """Whether a fault that has fired stopped the callee of a call during that call."""
+    fault = facts.run.plan.faults[fired.details["fault"]]
+    lasted = fired.time <= ended.time and _begun(facts, ended) <= fired.time + (fault.seconds or 0.0)
+    return fault.kind in ("Pause", "Hold") and lasted and fired.details.get("role", fired.role) == _callee(ended)
 
 
 def without_effect(facts: Facts) -> Iterator[str]:

@@ -107,6 +107,25 @@ def test_a_call_may_have_failed_because_its_network_was_hurt(cut: str, time: flo
     assert line.endswith(f"{met})")
 
 
+@pytest.mark.parametrize(
+    ("plan", "time", "to", "met"),
+    [
+        ("Pause role=b at=up@b", 2.2, "b", "whose callee fault 1 stopped"),
+        ("Hold role=b at=up@b", 2.2, "b", "whose callee fault 1 stopped"),
+        ("Hold site=shop:look side=request", 2.2, "b", "whose callee fault 1 stopped"),  # by another call
+        ("Pause role=b at=up@b", 0.5, "b", "whose callee fault 1 stopped"),  # it lasts until the call has begun
+        ("Pause role=b at=up@b", 0.2, "b", "which meets no fault"),
+        ("Pause role=b at=up@b", 2.7, "b", "which meets no fault"),  # later
+        ("Pause role=b at=up@b", 2.2, "c", "which meets no fault"),
+        ("Delay site=shop:look side=request", 2.2, "b", "which meets no fault"),
+    ],
+)
+def test_a_call_may_have_failed_because_its_callee_was_stopped(plan: str, time: float, to: str, met: str) -> None:
+    begun, fired = event("a", "invoke", 1.2, **PAY, to=to), event("b", "fired", time, fault=0)
+    [line] = lines(script(f"{plan} seconds=0.9", fired, begun, fail(to=to), raised("a", "Lost")))
+    assert line.endswith(f"{met})")
+
+
 def test_a_fault_that_the_plan_does_not_have_is_on_no_way() -> None:
     [line] = lines(script(DROP, event("a", "fired", 2.2, fault=9), fail(), raised("a", "Lost")))
     assert line.endswith(f"({MET})")
