@@ -128,7 +128,11 @@ def _of_chain(facts: Facts, failure: Failure) -> list[Event]:
 def _with(facts: Facts, failure: Failure, name: str) -> list[Event]:
     """Return the calls that failed up to a failure by an error with a link of its identity, or text (``name``)."""
     values = {getattr(link, name) for link in failure.links} - {""}
-    places = sorted({place for value in values for place in facts.failed_by.get((name, value), ())})
+    keys = {(name, value) for value in values} & facts.failed_by.keys()
+    if not keys and name == "text":  # `then` of a future puts words of its own before the text
+        texts = {text for of, text in facts.failed_by if of == name and text}
+        keys = {(name, text) for text in texts if any(value.endswith(text) for value in values)}
+    places = sorted({place for key in keys for place in facts.failed_by[key]})
     return [call for call, _ in map(facts.failed.__getitem__, places) if call.time <= failure.time]
 
 

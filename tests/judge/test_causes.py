@@ -193,6 +193,12 @@ def test_a_callee_that_failed_by_a_call_of_its_own_leads_to_that_one() -> None:
     assert "(met in call shop:pay#1 of a to b, by call shop:pay#1 of b to c, which fault 1 hit: Raise" in line
 
 
+def test_a_future_made_by_then_tells_the_error_after_words_of_its_own() -> None:
+    for said, met in (("the callback: RuntimeError: why", True), ("why not", False)):
+        [line] = lines(script(f"{RAISE} role=a nth=1", *calls("a", 1, 0, ended=2.0), raised("a", "Lost", text=said)))
+        assert ("(met in call shop:pay#1 of a to b, which fault 1 hit: Raise" in line) is met
+
+
 def test_all_faults_of_a_call_are_named() -> None:
     plan = f"Delay {RAISE.split()[1]} role=a nth=1 side=request seconds=1; {RAISE} role=a nth=1"
     [line] = lines(script(plan, *calls("a", 1, 0, 1, ended=2.0), raised("a", "Lost", cause="KeyError")))
