@@ -128,7 +128,11 @@ def _of_chain(facts: Facts, failure: Failure) -> list[Event]:
 def _with(facts: Facts, failure: Failure, name: str) -> list[Event]:
     """Return the calls that failed up to a failure by an error with a link of its identity, or text (``name``)."""
     values = {getattr(link, name) for link in failure.links} - {""}
-    places = sorted({place for value in values for place in facts.failed_by.get((name, value), ())})
+    keys = {(name, value) for value in values} & facts.failed_by.keys()
+    if not keys and name == "text":  # `then` of a future puts words of its own before the text
+        texts = {text for of, text in facts.failed_by if of == name and text}
+        keys = {(name, text) for text in texts if any(value.endswith(text) for value in values)}
+    places = sorted({place for key in keys for place in facts.failed_by[key]})
     return [call for call, _ in map(facts.failed.__getitem__, places) if call.time <= failure.time]
 
 
@@ -148,8 +152,12 @@ def _fate(facts: Facts, ended: Event) -> str:
     crashes = [event for event in fired if event.time <= ended.time]
     if crashes:
         return f"whose callee fault {crashes[0].details['fault'] + 1} ended"
-    ways = [each for each in firings(facts.run) if _is_way(facts, each, ended)]
-    return f"on whose way was fault {ways[0].details['fault'] + 1}" if ways else ""
+    for each in firings(facts.run):
+        if _is_way(facts, each, ended):
+            return f"on whose way was fault {each.details['fault'] + 1}"
+        if _has_stopped(facts, each, ended):
+            return f"whose callee fault {each.details['fault'] + 1} stopped"
+    return ""
 
 
 def _is_way(facts: Facts, fired: Event, ended: Event) -> bool:
@@ -157,6 +165,13 @@ def _is_way(facts: Facts, fired: Event, ended: Event) -> bool:
     fault, ends = facts.run.plan.faults[fired.details["fault"]], {ended.role, _callee(ended)}
     hurt = {fault.role, fault.peer} - {None}
     return fault.place == "network" and fired.time <= ended.time and hurt <= ends
+
+
+def _has_stopped(facts: Facts, fired: Event, ended: Event) -> bool:
+    """Whether a fault that has fired stopped the callee of a call during that call."""
+    fault = facts.run.plan.faults[fired.details["fault"]]
+    lasted = fired.time <= ended.time and _begun(facts, ended) <= fired.time + (fault.seconds or 0.0)
+    return fault.kind in ("Pause", "Hold") and lasted and fired.details.get("role", fired.role) == _callee(ended)
 
 
 def without_effect(facts: Facts) -> Iterator[str]:

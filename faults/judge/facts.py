@@ -8,6 +8,8 @@ more.
 
 from __future__ import annotations
 
+import math
+from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -142,6 +144,24 @@ class Facts:
             if event.details.get("faults"):
                 found[event.made] += event.details["faults"]
         return dict(found)
+
+    def worked_until(self, fault: float, time: float) -> float:
+        """Return when the last call succeeded before the first one that began after ``fault`` and failed, if that one
+        had failed by ``time``; else 0."""
+        place = bisect(self._failed_spans, (fault, math.inf))
+        begun, ended = self._failed_spans[place] if place < len(self._failed_spans) else (0.0, 0.0)
+        before = bisect(self._successes, begun)
+        return self._successes[before - 1] if before and ended <= time + self.clocks else 0.0
+
+    @cached_property
+    def _failed_spans(self) -> list[tuple[float, float]]:
+        """When each call of `failed` began and ended, by their beginnings."""
+        return sorted((self.begun.get(each.made, each.time), each.time) for each, _ in self.failed)
+
+    @cached_property
+    def _successes(self) -> list[float]:
+        """When calls succeeded, in order."""
+        return [event.time for event in self.run.timeline.of("ok")]
 
     @property
     def restarted(self) -> bool:

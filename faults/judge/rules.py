@@ -129,7 +129,7 @@ def _record(facts: Facts) -> Check:
 
 def _ends(facts: Facts) -> Check:
     """Everything ended by the deadline, and who failed ended within the bound after the last fault before that, or
-    after the begin of its process."""
+    after the begin of its process, or after the program had worked."""
     run = facts.run
     if not run.complete:
         return Check("ends", "hung", None, "not recorded")
@@ -179,8 +179,9 @@ def lateness(facts: Facts, failure: Failure) -> tuple[float, str, float, str]:
         ended = [life.end.time - zero for life in facts.lives if life.end.kind not in (GONE, RUNNING)]
         after = [time for time in ended if since < time <= failure.time]
         since, what = max(after, default=since), "the last role's end" if after else what
-    elif failure.began > since:  # each new process has its own time to find that a network is still hurt
-        since, what = failure.began, "the begin of its process"
+    else:  # a fault that still stands, such as a dead peer, may be met later: by a new process, or by the first call
+        worked = facts.worked_until(since, failure.time), "the last call that succeeded before it was met"
+        since, what = max((since, what), (failure.began, "the begin of its process"), worked)
     most, computed = facts.allowed(before[-1])
     return max(0.0, failure.time - since), what, most, computed
 
@@ -311,16 +312,13 @@ def _mistake(facts: Facts, failure: Failure) -> str:
 
 
 def _is_of_plan(facts: Facts, failure: Failure, link: Link) -> bool:
-    """Whether a `Raise` of the plan raised this error: it has its text, or that of a callee's error in a call which the
-    fault has hit, because torch changes letters beyond ASCII. The error of a callee has its text at its caller."""
+    """Whether a `Raise` of the plan raised this error: it has its class and text. The error of a callee has its text at
+    its caller."""
     text = failure.links[link.of].text if link.way == CALLEE else link.text
-    calls = [facts.failed[place] for place in facts.failed_by.get(("text", text), ()) if text]
-    answered = [call.made for call, links in calls if any(each.way == CALLEE for each in links)]
-    hit = {number for made in answered for number in facts.hits.get(made, ())}
     for number in {event.details["fault"] for event in proof.firings(facts.run)}:
         fault = facts.run.plan.faults[number]
         own = "injected" if fault.text is None else fault.text
-        if fault.error == link.name and (number in hit or own in text):
+        if fault.error == link.name and own in text:
             return True
     return False
 

@@ -142,8 +142,8 @@ class Fault:
         for name, value in values.items():
             if name not in ("kind", *FIELDS):
                 raise PlanError(f"{kind}: unknown field {shown(name)}, wanted some of {', '.join(FIELDS)}")
-            if value is None:
-                raise PlanError(f"{kind}: {name!r} must be left out or have a value, got null")
+            if value is None or value is False:  # `every` is left out, not false
+                raise PlanError(f"{kind}: {name!r} must be left out or have a value, got {json.dumps(value)}")
         return cls(**values)
 
 

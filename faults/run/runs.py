@@ -47,9 +47,11 @@ def scope(
     the scope heals and removes that network. ``record``: write ledgers even for an empty plan.
 
     Raises:
-        PlanError: `renewed` refuses the folder.
+        PlanError: `renewed` refuses the folder, or ``roles`` lacks a role that the plan names.
         NetworkError: the plan has faults of a network, and this machine cannot make them.
     """
+    if roles:
+        check_roles(plan, roles)
     with (
         renewed(plan, folder) as place,
         at_work(plan, place, roles, record=record) as arguments,

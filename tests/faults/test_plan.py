@@ -24,7 +24,7 @@ from faults.strategies import plans
 ROOT = Path(__file__).parents[2]
 SITES = {"shop:Till.pay": {"till1": 6, "till2": 6}, "shop.back:look.<locals>.over": {"till2": 1}}
 ROLES = ["shop", "till1", "till2"]
-printable = st.text(st.characters(exclude_categories=["C", "Z"]) | st.sampled_from(" \"'\\;$`#=,{}"))
+printable = st.text(st.characters(codec="ascii", exclude_categories=["C"], exclude_characters="\\"), max_size=200)
 
 # A valid value of each field; a field of several shapes has a value that is valid in each.
 GOOD: dict[str, Any] = {
@@ -94,7 +94,7 @@ BAD: dict[str, list[Any]] = {
     "reorder_percent": [*NUMBERLESS, 50.5],
     "times": [*NUMBERLESS, 1.0, 10**6 + 1],
     "error": ["", "Nonsense", "print", "KeyboardInterrupt", "UnicodeDecodeError", "ExceptionGroup", 7, ["KeyError"]],
-    "text": ["two\nlines", "\0", "\ud800", "\x1b[0m", 7, True, ["x"], b"x"],
+    "text": ["two\nlines", "\0", "\ud800", "\x1b[0m", "größe", "C:\\new", "x" * 201, 7, True, ["x"], b"x"],
 }
 
 
@@ -262,7 +262,7 @@ def test_the_same_bytes_every_time_and_everywhere() -> None:
 
 
 def test_a_printed_plan_goes_through_a_shell() -> None:
-    texts = ['it\'s; "so"', "$(reboot) `x` $HOME", "a\\b \\", "é 世界 # no comment", "!x", "*", "~", "", " ", "=,;{}"]
+    texts = ['it\'s; "so"', "$(reboot) `x` $HOME", "# no comment", "!x", "*", "~", "", " ", "=,;{}"]
     worded = [Fault(kind="Raise", site="shop:pay", side="reply", text=text) for text in texts]
     plan = Plan((*worded, Fault(**whole("Slow", "network"))), 3)
     program = "import sys; from faults.plan import Plan; print(Plan.parse(sys.argv[1]).to_json())"
@@ -290,6 +290,11 @@ WANTED_AT = (
         ("Crash rolle=ps", f"Crash: unknown field 'rolle', wanted some of {', '.join(FIELDS)}"),
         ("Duplicate site=a:b nth=1.5", "Duplicate: 'nth' must be an integer, got '1.5'"),
         ("Duplicate site=a:b every=yes", "Duplicate: 'every' must be true, got 'yes'"),
+        ("Duplicate site=a:b every=false", "Duplicate: 'every' must be left out or have a value, got false"),
+        (
+            '{"faults": [{"kind": "Duplicate", "site": "a:b", "every": false}]}',
+            "Duplicate: 'every' must be left out or have a value, got false",
+        ),
         ("seed=1 Crash role=ps at=up@ps", "a plan: wanted name=value, got 'Crash'"),
         ("role=ps", "a plan begins with 'seed' or with a fault's kind, got 'role'"),
         ("delay site=a:b", f"unknown 'kind' 'delay', wanted one of {', '.join(NAMES)}"),

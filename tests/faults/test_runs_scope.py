@@ -30,6 +30,13 @@ def test_a_name_that_is_no_role_is_refused(text: str) -> None:
     check_roles(Plan.parse(text), ["a", "b", "c"])
 
 
+def test_a_world_without_a_role_of_the_plan_is_refused_and_leaves_the_folder(tmp_path: Path) -> None:
+    plan, place = Plan.parse("Crash role=c at=up@a"), tmp_path / "run"
+    with pytest.raises(PlanError, match=r": no role c; wanted some of a, b$"), scope(plan, place, ["a", "b"]):
+        raise AssertionError
+    assert not place.exists()
+
+
 def test_roles_that_the_plan_stops_are_waited_for(tmp_path: Path) -> None:
     """The launcher waits as long as the pauses last before it takes roles for stuck."""
     with scope(Plan.parse("Pause role=a at=up@a seconds=25"), tmp_path) as arguments:

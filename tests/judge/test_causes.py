@@ -107,6 +107,25 @@ def test_a_call_may_have_failed_because_its_network_was_hurt(cut: str, time: flo
     assert line.endswith(f"{met})")
 
 
+@pytest.mark.parametrize(
+    ("plan", "time", "to", "met"),
+    [
+        ("Pause role=b at=up@b", 2.2, "b", "whose callee fault 1 stopped"),
+        ("Hold role=b at=up@b", 2.2, "b", "whose callee fault 1 stopped"),
+        ("Hold site=shop:look side=request", 2.2, "b", "whose callee fault 1 stopped"),  # by another call
+        ("Pause role=b at=up@b", 0.5, "b", "whose callee fault 1 stopped"),  # it lasts until the call has begun
+        ("Pause role=b at=up@b", 0.2, "b", "which meets no fault"),
+        ("Pause role=b at=up@b", 2.7, "b", "which meets no fault"),  # later
+        ("Pause role=b at=up@b", 2.2, "c", "which meets no fault"),
+        ("Delay site=shop:look side=request", 2.2, "b", "which meets no fault"),
+    ],
+)
+def test_a_call_may_have_failed_because_its_callee_was_stopped(plan: str, time: float, to: str, met: str) -> None:
+    begun, fired = event("a", "invoke", 1.2, **PAY, to=to), event("b", "fired", time, fault=0)
+    [line] = lines(script(f"{plan} seconds=0.9", fired, begun, fail(to=to), raised("a", "Lost")))
+    assert line.endswith(f"{met})")
+
+
 def test_a_fault_that_the_plan_does_not_have_is_on_no_way() -> None:
     [line] = lines(script(DROP, event("a", "fired", 2.2, fault=9), fail(), raised("a", "Lost")))
     assert line.endswith(f"({MET})")
@@ -172,6 +191,12 @@ def test_a_callee_that_failed_by_a_call_of_its_own_leads_to_that_one() -> None:
     outer = [*calls("a", 1, ended=2.5, text=said, begun=1.0), raised("a", "Lost", text=said)]
     [line] = lines(script(f"{RAISE} role=b nth=1", *inner, *outer))
     assert "(met in call shop:pay#1 of a to b, by call shop:pay#1 of b to c, which fault 1 hit: Raise" in line
+
+
+def test_a_future_made_by_then_tells_the_error_after_words_of_its_own() -> None:
+    for said, met in (("the callback: RuntimeError: why", True), ("why not", False)):
+        [line] = lines(script(f"{RAISE} role=a nth=1", *calls("a", 1, 0, ended=2.0), raised("a", "Lost", text=said)))
+        assert ("(met in call shop:pay#1 of a to b, which fault 1 hit: Raise" in line) is met
 
 
 def test_all_faults_of_a_call_are_named() -> None:

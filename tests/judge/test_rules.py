@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -200,6 +201,30 @@ class TestHung:
         assert not late or ", 5.1 s after the begin of its process, wanted at most 5.0 s" in check("ends", run).text
         same = script(plan, cut, *started("a", 8.0), raised("a", "Lost", time))  # it has hung before
         assert check("ends", same).holds is False
+
+    @pytest.mark.parametrize(
+        ("works", "first", "late"),
+        [
+            (range(3, 60), 60, False),
+            ((), 60, True),  # it waits in vain, and then tells its dead peer so
+            (range(3, 50), 60, True),  # so does this one, after some work
+            ((*range(3, 60, 2),), 4, True),  # it tries again and again
+            (range(3, 60), 70, True),  # it fails by something else
+        ],
+    )
+    def test_a_fault_that_still_stands_counts_from_the_last_call_before_it_was_met(
+        self, works: Sequence[int], first: int, late: bool
+    ) -> None:
+        work = [
+            event("a", name, time, site="shop:look", nth=time, to="c") for time in works for name in ("invoke", "ok")
+        ]
+        lost = [
+            event("a", name, time, **{**PAY, "nth": time}, to="b")
+            for time in range(first, 71, 2)
+            for name in ("invoke", "fail")
+        ]
+        run = world(CRASH, crashed(), *work, *lost, raised("a", "Lost", 60.5))
+        assert check("ends", run).holds is not late
 
     @pytest.mark.parametrize(("time", "late"), [(113.0, False), (113.1, True)])
     def test_a_command_is_counted_from_the_last_roles_end(self, time: float, late: bool) -> None:
@@ -496,16 +521,6 @@ class TestMistakes:
         failed = event("a", "raised", 3.0, error="ExceptionGroup: all", links=to_json([*members, own]))
         found = check("errors", world(plan, fired(kind="Raise"), failed))
         assert found.text == "a raised ExceptionGroup: all: KeyError is a mistake in the code: it is a LookupError"
-
-    def test_an_error_of_the_plan_is_known_by_the_call_that_it_hit(self) -> None:
-        """torch writes the text's bytes as letters."""
-        plan, garbled = "Raise site=shop:pay role=a nth=1 side=request error=TypeError text=Störung", "StÃ¶rung"
-        own = Link(("TypeError", "Exception"), f"TypeError('{garbled}')")
-        for links, wanted in (([own, replace(own, text="", way="callee")], "failed loudly"), ([own], "wrong")):
-            chain = to_json(links)  # the second one: its arguments cannot be pickled
-            made = [event("a", name, 2.0, **PAY, to="b", faults=[0], links=chain) for name in ("invoke", "fail")]
-            failed = event("a", "raised", 3.0, error=f"TypeError: {garbled}", links=chain)
-            assert verdict(world(plan, fired(kind="Raise"), *made, failed)) == wanted
 
     def test_an_empty_text_of_the_plan_is_the_plans(self) -> None:
         plan = "Raise site=shop:pay role=a nth=1 side=request error=TypeError text=''"

@@ -50,7 +50,8 @@ class Network:
 
     def __init__(self, roles: Sequence[str], folder: Path, plan: Plan | None = None) -> None:
         if not 0 < len(roles) <= rules.MOST_ROLES or len(set(roles)) != len(roles):
-            raise NetworkError(f"a network needs 1 to {rules.MOST_ROLES} different roles, got {', '.join(roles)}")
+            got = ", ".join(roles) or "none"
+            raise NetworkError(f"a network needs 1 to {rules.MOST_ROLES} different roles, got {got}")
         lacking = lacking_programs()
         if lacking:
             raise NetworkError(lacking)
