@@ -33,7 +33,8 @@ def moments(failed: Failed) -> Iterator[Cause]:
         yield Cause("not-updated", text, failed.before)
     near = sorted(failed.stages.steps(kind), key=lambda other: (abs(other - step), other))
     for other in near:
-        if other != step and not (kind == "parameter" and other == step - 1):
+        # Later parameters are computed from these.
+        if other != step and not (kind == "parameter" and other >= step - 1):
             yield Cause("other-step", f"that of step {other:04d}", partial(failed.at, other))
     if kind == "gradient":
         yield Cause("zero", "zero: nothing has arrived here", lambda name: torch.zeros_like(failed.right[name]))

@@ -242,6 +242,15 @@ def test_numbers_of_another_step_are_told_where_a_name_has_two_parts() -> None:
     assert found.lines[-1] == "It is, bit for bit: that of step 0001"
 
 
+def test_a_wrong_parameter_is_not_told_as_that_of_a_later_step() -> None:
+    """A gradient of 0 leaves it as it is."""
+    twin = prepared("parameter_server-001").twin
+    first, later = "0000/parameter/bias", "0001/gradient/bias"
+    wrong = {**twin.tensors, first: twin.tensors[first] + 0.3, later: torch.zeros_like(twin.tensors[later])}
+    found = explain(wrong, twin)
+    assert (found.place, found.cause) == ((0, "parameter"), "unexplained"), found
+
+
 def test_a_factor_of_losses_is_told_in_bfloat16() -> None:
     twin = prepared("batch_parameter_server-005").twin
     found = explain({name: 2 * t if "/loss/" in name else t for name, t in twin.tensors.items()}, twin)
