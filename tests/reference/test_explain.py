@@ -177,6 +177,13 @@ def test_parts_are_told_as_those_of_a_mean_or_of_a_sum(name: str, of: str, count
     assert explain(wrong, reference.twin).lines[-1] == f"It is, up to rounding: {told}"
 
 
+def test_no_parts_are_told_where_others_have_the_same_sum() -> None:
+    """The trainers' parts of this tensor are (0, 3), (0, 2), (0, 6) and (0, 4): 3, 2, 6 and 4 times each would fit."""
+    twin, name = prepared("hybrid_ddp-001").twin, "0000/gradient/trainer1/0.bias"
+    wrong = torch.tensor([0.0, 16.25], dtype=torch.float64)
+    assert explain({**twin.tensors, name: wrong}, twin).cause == "unexplained"
+
+
 @pytest.mark.parametrize("rate", [0.001, 0.01, 0.05, 0.1, 1.0])
 def test_a_usual_rate_in_the_place_of_the_cases_is_told(rate: float) -> None:
     case = pipeline.Case(steps=1, batch_size=10, image_w=8, image_h=6, num_classes=5, model="mlp", lr=0.07)
