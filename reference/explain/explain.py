@@ -87,7 +87,7 @@ def explain(yours: Named, reference: Trace | Named, given: Collection[str] = ())
     lines.append(f"{len(far)} of {len(counted)} tensors differ{more}, the first is {far[0]}.")
     # A case comes from a file: its twin might never end. With "ends", steps follow from numbers that are not recorded.
     if case is None or case.steps > (1 if case.record == "ends" else len(wanted)):
-        return Explanation("differs", [*lines, _distance(far[0], both[far[0]], wanted[far[0]], exact)])
+        return Explanation("differs", [*lines, *_distance(far[0], both[far[0]], wanted[far[0]], exact)])
     try:
         return _explained(lines, Trace(case, {**both, **details}), wanted)
     except Exception as error:
@@ -122,7 +122,7 @@ def _located(stages: Stages) -> Iterator[str]:
         "the reference computes of your own numbers before them."
     )
     mine, right = stages.run.tensors[names[0]], stages.followed.tensors[names[0]]
-    yield _distance(names[0], mine, right, stages.run.case.is_exact)
+    yield from _distance(names[0], mine, right, stages.run.case.is_exact)
     places = [place_of(name) for name in in_causal_order(stages.run.tensors)]
     kinds = list(dict.fromkeys(kind for step, kind in places if step >= 0 and step != stages.acted))
     holding = [WORDS.get(each, each) for each in kinds if each not in {k for _, k in stages.places}]
@@ -136,10 +136,12 @@ def _located(stages: Stages) -> Iterator[str]:
         yield f"In step {stages.acted:04d} {text}"
 
 
-def _distance(name: str, mine: torch.Tensor, right: torch.Tensor, exact: bool) -> str:
+def _distance(name: str, mine: torch.Tensor, right: torch.Tensor, exact: bool) -> Iterator[str]:
+    if mine.shape != right.shape:  # which has been told
+        return
     real = right.is_floating_point()
     distance = ulps(mine, right, False) if real else 0
-    return difference_of(name, mine, right, distance, exact=exact or not real)
+    yield difference_of(name, mine, right, distance, exact=exact or not real)
 
 
 def _when(stages: Stages, kind: str, until: str) -> str:

@@ -428,3 +428,13 @@ def test_a_shape_of_one_is_told_and_its_number_compared() -> None:
     found = explain({**twin.tensors, **doubled, name: doubled[name].reshape(1)}, twin)
     assert found.lines[0] == f"{name}: yours has shape (1,), the reference's (): one number, but with a dimension"
     assert "the right numbers times 2" in str(found)
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (3, 2)])
+def test_numbers_of_another_shape_are_not_compared_one_by_one(shape: tuple[int, int]) -> None:
+    """Not even those of a matrix that may be transposed."""
+    found = explain({"x": torch.ones(shape)}, {"x": torch.zeros(shape[::-1])})
+    assert found.lines == [
+        f"x: yours has shape {shape}, the reference's {shape[::-1]}",
+        "1 of 1 tensors differ by more than rounding, the first is x.",
+    ]
