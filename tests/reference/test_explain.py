@@ -396,7 +396,8 @@ def test_missing_names_are_one_line_per_reason() -> None:
     for each in (later, [*later, "0001/output/ps/fc"]):
         assert structure(each, wanted) == ["yours lacks step 0000 and has a step 0003: counted from 1?"]
     without = [name for name in wanted if "gradient" not in name]
-    assert structure(without, wanted) == ["yours lacks gradient/* in every step, 6 tensors"]
+    told = "yours lacks gradient/* in every step, 6 tensors, the first is 0000/gradient/b"
+    assert structure(without, wanted) == [told]
     assert structure(wanted[1:], wanted) == ["yours lacks 0000/gradient/a"]
     assert structure([*wanted, "x"], wanted) == ["yours has, and the reference does not, x"]
     assert structure([*wanted, "²/x"], wanted) == ["yours has, and the reference does not, ²/x"]  # no step
