@@ -407,6 +407,9 @@ def test_missing_names_are_one_line_per_reason() -> None:
         "yours lacks 2 tensors gradient/* of step 0000, the first is 0000/gradient/b"
     ]
     assert structure(["x", "0000/output/a"], ["x"]) == ["yours has, and the reference does not, 0000/output/a"]
+    dots = [name.replace("/", ".") for name in wanted]
+    told = "yours has, and the reference does not, 12 tensors without '/', the first is 0000.gradient.a"
+    assert structure([*wanted, *dots], wanted) == [told]
     many = [f"{step:04d}/loss/a" for step in range(5)]
     told = "yours lacks 4 tensors loss/* of steps 0000, 0001, 0002, …, the first is 0000/loss/a"
     assert structure(many[4:], many) == [told]
