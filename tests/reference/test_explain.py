@@ -442,3 +442,9 @@ def test_numbers_of_another_shape_are_not_compared_one_by_one(shape: tuple[int, 
         f"x: yours has shape {shape}, the reference's {shape[::-1]}",
         "1 of 1 tensors differ by more than rounding, the first is x.",
     ]
+
+
+@pytest.mark.parametrize("wrong", [torch.nan, torch.inf])
+def test_no_distance_is_told_from_a_number_that_is_not_finite(wrong: float) -> None:
+    found = explain({"x": torch.tensor([1.0, 2.0])}, {"x": torch.tensor([1.0, wrong])})
+    assert re.fullmatch(r"x: 1 of 2 numbers differ[a-z ]*; the first is x\[1\]: .*", found.lines[-1])
