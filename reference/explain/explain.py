@@ -89,12 +89,12 @@ def explain(yours: Named, reference: Trace | Named, given: Collection[str] = ())
     if case is None or case.steps > (1 if case.record == "ends" else len(wanted)):
         return Explanation("differs", [*lines, *_distance(far[0], both[far[0]], wanted[far[0]], exact)])
     try:
-        return _explained(lines, Trace(case, {**both, **details}), wanted)
+        return _explained(lines, Trace(case, {**both, **details}), wanted, exact)
     except Exception as error:
         return Explanation("failed", [*lines, one_line(f"The explanation failed: {type(error).__name__}: {error}")])
 
 
-def _explained(lines: Sequence[str], run: Trace, wanted: Named) -> Explanation:
+def _explained(lines: Sequence[str], run: Trace, wanted: Named, exact: bool) -> Explanation:
     train = load(run.case.tutorial()).train_locally
     try:
         stages = stages_of(run, train)
@@ -110,10 +110,10 @@ def _explained(lines: Sequence[str], run: Trace, wanted: Named) -> Explanation:
     place = place_of(stages.wrong[0])
     failed = Failed(stages, place, train)
     cause, told = _cause(failed)
-    return Explanation(cause, [*lines, *_located(stages), *told], place)
+    return Explanation(cause, [*lines, *_located(stages, exact), *told], place)
 
 
-def _located(stages: Stages) -> Iterator[str]:
+def _located(stages: Stages, exact: bool) -> Iterator[str]:
     """Say which stage fails first, which ones hold, and where later ones fail by themselves."""
     (step, kind), names = next(iter(stages.places.items()))
     where = f"{WORDS.get(kind, kind)}{'' if step < 0 else f' of step {step:04d}'}"
@@ -122,7 +122,7 @@ def _located(stages: Stages) -> Iterator[str]:
         "the reference computes of your own numbers before them."
     )
     mine, right = stages.run.tensors[names[0]], stages.followed.tensors[names[0]]
-    yield from _distance(names[0], mine, right, stages.run.case.is_exact)
+    yield from _distance(names[0], mine, right, exact)
     places = [place_of(name) for name in in_causal_order(stages.run.tensors)]
     kinds = list(dict.fromkeys(kind for step, kind in places if step >= 0 and step != stages.acted))
     holding = [WORDS.get(each, each) for each in kinds if each not in {k for _, k in stages.places}]
