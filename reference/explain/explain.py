@@ -83,34 +83,39 @@ def explain(yours: Named, reference: Trace | Named, given: Collection[str] = ())
         return Explanation(
             "structure" if lines else "rounding", [*lines, text + "sums in another order, or fused operations?"]
         )
-    more = "" if exact else " by more than rounding"
-    lines.append(f"{len(far)} of {len(counted)} tensors differ{more}, the first is {far[0]}.")
     # A case comes from a file: its twin might never end. With "ends", steps follow from numbers that are not recorded.
     if case is None or case.steps > (1 if case.record == "ends" else len(wanted)):
-        return Explanation("differs", [*lines, *_distance(far[0], both[far[0]], wanted[far[0]], exact)])
-    try:
-        return _explained(lines, Trace(case, {**both, **details}), wanted, exact)
-    except Exception as error:
-        return Explanation("failed", [*lines, one_line(f"The explanation failed: {type(error).__name__}: {error}")])
+        found = Explanation("differs", [*_distance(far[0], both[far[0]], wanted[far[0]], exact)])
+    else:
+        try:
+            found = _explained(Trace(case, every), wanted, exact)
+        except Exception as error:
+            found = Explanation("failed", [one_line(f"The explanation failed: {type(error).__name__}: {error}")])
+    if found.place:  # what is before this stage is right
+        later = {*order[next(n for n, name in enumerate(order) if place_of(name) == found.place) :]}
+        far = [name for name in far if name in later] or far
+    more = "" if exact else " by more than rounding"
+    told = f"{len(far)} of {len(counted)} tensors differ{more}, the first is {far[0]}."
+    return Explanation(found.cause, [*lines, told, *found.lines], found.place)
 
 
-def _explained(lines: Sequence[str], run: Trace, wanted: Named, exact: bool) -> Explanation:
+def _explained(run: Trace, wanted: Named, exact: bool) -> Explanation:
     train = load(run.case.tutorial()).train_locally
     try:
         stages = stages_of(run, train)
     except Undecided as error:
-        return Explanation("undecided", [*lines, f"Single stages cannot be judged: {error}"])
+        return Explanation("undecided", [f"Single stages cannot be judged: {error}"])
     if not stages.wrong:
         text = (
             "Each stage follows from your own earlier numbers, up to rounding. Together they differ, by another order "
             "of events or by rounding that adds up."
         )
-        return Explanation("drift", [*lines, text])
+        return Explanation("drift", [text])
     stages = until_other_actions(stages, wanted)
     place = place_of(stages.wrong[0])
     failed = Failed(stages, place, train)
     cause, told = _cause(failed)
-    return Explanation(cause, [*lines, *_located(stages, exact), *told], place)
+    return Explanation(cause, [*_located(stages, exact), *told], place)
 
 
 def _located(stages: Stages, exact: bool) -> Iterator[str]:

@@ -231,6 +231,16 @@ def test_a_cause_is_found_in_a_sum_whose_terms_cancel() -> None:
     assert explain(wrong, twin).cause == "factor"
 
 
+def test_no_tensor_before_the_stage_that_fails_is_named() -> None:
+    """Another order of its terms changes the loss by thousands of its own roundings."""
+    twin = prepared("reinforce-002").twin
+    wrong = {name: 1.5 * tensor if "/gradient/" in name else tensor for name, tensor in twin.tensors.items()}
+    loss = wrong["0000/loss/policy"]
+    wrong["0000/loss/policy"] = loss * (1 + 1000 * torch.finfo(loss.dtype).eps)
+    told = "8 of 44 tensors differ by more than rounding, the first is 0000/gradient/affine2.weight."
+    assert explain(wrong, twin).lines[0] == told
+
+
 def test_a_mistake_is_explained_where_actions_are_missing() -> None:
     twin = prepared("reinforce-002").twin
     wrong = {name: -t if "/loss/" in name else t for name, t in twin.tensors.items() if "actions" not in name}
