@@ -72,12 +72,14 @@ def explain(yours: Named, reference: Trace | Named, given: Collection[str] = ())
     counted = [name for name in names if name not in given]
     every = {**both, **details}
     order = in_causal_order(every)
-    if name := next((n for n in order if not_finite(every[n]) and not (n in both and not_finite(wanted[n]))), None):
-        return Explanation("nan", [*lines, *_nan(name, [n for n in order if n not in given], every)])
     differing = [name for name in names if not same_bits(both[name], wanted[name])]
+    far = [name for name in differing if exact or not close(both[name], wanted[name])]
+    more = "" if exact else " by more than rounding"
+    if name := next((n for n in order if not_finite(every[n]) and not (n in both and not_finite(wanted[n]))), None):
+        before = [n for n in order[: order.index(name)] if n not in given]
+        return Explanation("nan", [*lines, *_nan(name, every[name], before, [n for n in far if n in before], more)])
     if not differing:
         return Explanation("structure" if lines else "", lines)
-    far = [name for name in differing if exact or not close(both[name], wanted[name])]
     if not far:
         text = f"{len(differing)} of {len(counted)} tensors differ by rounding only, the first is {differing[0]}: "
         return Explanation(
@@ -94,7 +96,6 @@ def explain(yours: Named, reference: Trace | Named, given: Collection[str] = ())
     if found.place:  # what is before this stage is right
         later = {*order[next(n for n, name in enumerate(order) if place_of(name) == found.place) :]}
         far = [name for name in far if name in later] or far
-    more = "" if exact else " by more than rounding"
     told = f"{len(far)} of {len(counted)} tensors differ{more}, the first is {far[0]}."
     return Explanation(found.cause, [*lines, told, *found.lines], found.place)
 
@@ -190,10 +191,11 @@ def _either(found: Sequence[Cause]) -> str:
     return "; or: ".join(each.text for each in found)
 
 
-def _nan(name: str, names: Sequence[str], yours: Named) -> list[str]:
-    count = int((~yours[name].isfinite()).sum())
-    line = f"NaN or infinity begins in {name}: {count} of {yours[name].numel()} numbers, where the reference has none."
-    return [line, f"The {names.index(name)} tensors before it have none."]
+def _nan(name: str, mine: torch.Tensor, before: Sequence[str], wrong: Sequence[str], more: str) -> list[str]:
+    count = int((~mine.isfinite()).sum())
+    line = f"NaN or infinity begins in {name}: {count} of {mine.numel()} numbers, where the reference has none."
+    told = f"; {len(wrong)} of them differ{more}, the first is {wrong[0]}" if wrong else ""
+    return [line, f"The {len(before)} tensors before it have none{told}."]
 
 
 def _misshapen(yours: Named, reference: Named) -> list[str]:

@@ -310,6 +310,14 @@ def test_a_recording_that_is_none_of_its_moment_is_told(cause: str) -> None:
     assert told in str(found)
 
 
+def test_of_tensors_before_nan_those_that_differ_are_told() -> None:
+    """They may be why it comes, as with a rate that is too high."""
+    twin = prepared("batch_parameter_server-002").twin
+    wrong = {name: 2 * t if name.startswith("0001/parameter/") else t for name, t in spoilt(twin.tensors).items()}
+    told = "before it have none; 4 of them differ by more than rounding, the first is 0001/parameter/1.bias."
+    assert explain(wrong, twin).lines[-1].endswith(told)
+
+
 @pytest.mark.long
 def test_each_cause_has_a_broken_implementation_that_it_names() -> None:
     tried = set()
