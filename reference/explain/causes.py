@@ -33,7 +33,8 @@ def moments(failed: Failed) -> Iterator[Cause]:
         yield Cause("not-updated", text, failed.before)
     near = sorted(failed.stages.steps(kind), key=lambda other: (abs(other - step), other))
     for other in near:
-        if other != step and not (kind == "parameter" and other == step - 1):
+        # Later parameters are computed from these.
+        if other != step and not (kind == "parameter" and other >= step - 1):
             yield Cause("other-step", f"that of step {other:04d}", partial(failed.at, other))
     if kind == "gradient":
         yield Cause("zero", "zero: nothing has arrived here", lambda name: torch.zeros_like(failed.right[name]))
@@ -112,12 +113,12 @@ def factors(failed: Failed) -> Iterator[Cause]:
 def parts(failed: Failed) -> Iterator[Cause]:
     """Yield a sum or mean in which a part is missing or counts twice; nothing unless the twin tells its parts.
 
-    The parts' weights are those whose sum is nearest to the run's gradients.
+    The parts' weights are those whose sum is nearest to the run's wrong gradients.
     """
-    step, kind = failed.place
+    (step, kind), wrong = failed.place, failed.stages.places[failed.place]
     prefix = f"{step:04d}/part/"
     owners = sorted({name.removeprefix(prefix).partition("/")[0] for name in failed.right if name.startswith(prefix)})
-    each = {n: [failed.right.get(f"{prefix}{owner}/{own_name(n)}") for owner in owners] for n in failed.names}
+    each = {n: [failed.right.get(f"{prefix}{owner}/{own_name(n)}") for owner in owners] for n in wrong}
     known = {n: [part for part in found if part is not None] for n, found in each.items() if None not in found}
     if kind != "gradient" or len(owners) < 2 or not known:
         return
@@ -125,8 +126,9 @@ def parts(failed: Failed) -> Iterator[Cause]:
     count = 1 if close(_weighted(whole, [1] * len(owners)), failed.right[next(iter(known))]) else len(owners)
     columns = [torch.cat([found[n].double().flatten() for found in known.values()]) for n in range(len(owners))]
     mine = torch.cat([failed.yours[name].double().flatten() for name in known])
-    weights = count * torch.linalg.lstsq(torch.stack(columns, 1), mine[:, None]).solution.flatten()
-    if not weights.isfinite().all():
+    solved = torch.linalg.lstsq(torch.stack(columns, 1), mine[:, None])
+    weights = count * solved.solution.flatten()
+    if int(solved.rank) < len(owners) or not weights.isfinite().all():  # other weights have the same sum
         return
     times = [round(float(weight)) for weight in weights]
     if len(set(times)) == 1 or bool(((weights - torch.tensor(times)).abs() > 0.01).any()):

@@ -47,7 +47,7 @@ def close(a: torch.Tensor, b: torch.Tensor, rounding: float | None = None, noise
 
 def difference_of(name: str, yours: torch.Tensor, reference: torch.Tensor, ulps: int, *, exact: bool = True) -> str:
     """Say how two tensors of one shape that are not equal differ: in which share of their elements, where first, and by
-    how much at most. ``ulps``: their distance, 0 for none.
+    how much at most if that is finite. ``ulps``: their distance, 0 for none.
 
     Without ``exact``, numbers that differ by rounding do not count, if others differ by more.
     """
@@ -60,10 +60,10 @@ def difference_of(name: str, yours: torch.Tensor, reference: torch.Tensor, ulps:
     first = int(differing.nonzero()[0])
     index = [int(each) for each in torch.unravel_index(torch.tensor(first), yours.shape)] if yours.dim() else []
     where = f"{name}{index or ''}"
-    largest = float(away[away.isfinite()].max()) if bool(away.isfinite().any()) else math.nan
+    largest = float(away[differing].max())
     tells = 0 < ulps <= (TELLING_ULPS if yours.element_size() > 2 else SHORT_TELLING_ULPS)
+    most = f", by {largest:.6g} at most{f' ({ulps} ULPs)' if tells else ''}" if math.isfinite(largest) else ""
     return (
-        f"{name}: {int(differing.sum())} of {left.numel()} numbers differ{beyond}, "
-        f"by {largest:.6g} at most{f' ({ulps} ULPs)' if tells else ''}; "
+        f"{name}: {int(differing.sum())} of {left.numel()} numbers differ{beyond}{most}; "
         f"the first is {where}: yours {float(left[first])!r}, the reference's {float(right[first])!r}"
     )

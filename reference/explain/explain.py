@@ -72,48 +72,54 @@ def explain(yours: Named, reference: Trace | Named, given: Collection[str] = ())
     counted = [name for name in names if name not in given]
     every = {**both, **details}
     order = in_causal_order(every)
-    if name := next((n for n in order if not_finite(every[n]) and not (n in both and not_finite(wanted[n]))), None):
-        return Explanation("nan", [*lines, *_nan(name, [n for n in order if n not in given], every)])
     differing = [name for name in names if not same_bits(both[name], wanted[name])]
+    far = [name for name in differing if exact or not close(both[name], wanted[name])]
+    more = "" if exact else " by more than rounding"
+    if name := next((n for n in order if not_finite(every[n]) and not (n in both and not_finite(wanted[n]))), None):
+        before = [n for n in order[: order.index(name)] if n not in given]
+        return Explanation("nan", [*lines, *_nan(name, every[name], before, [n for n in far if n in before], more)])
     if not differing:
         return Explanation("structure" if lines else "", lines)
-    far = [name for name in differing if exact or not close(both[name], wanted[name])]
     if not far:
         text = f"{len(differing)} of {len(counted)} tensors differ by rounding only, the first is {differing[0]}: "
         return Explanation(
             "structure" if lines else "rounding", [*lines, text + "sums in another order, or fused operations?"]
         )
-    more = "" if exact else " by more than rounding"
-    lines.append(f"{len(far)} of {len(counted)} tensors differ{more}, the first is {far[0]}.")
     # A case comes from a file: its twin might never end. With "ends", steps follow from numbers that are not recorded.
     if case is None or case.steps > (1 if case.record == "ends" else len(wanted)):
-        return Explanation("differs", [*lines, _distance(far[0], both[far[0]], wanted[far[0]], exact)])
-    try:
-        return _explained(lines, Trace(case, {**both, **details}), wanted)
-    except Exception as error:
-        return Explanation("failed", [*lines, one_line(f"The explanation failed: {type(error).__name__}: {error}")])
+        found = Explanation("differs", [*_distance(far[0], both[far[0]], wanted[far[0]], exact)])
+    else:
+        try:
+            found = _explained(Trace(case, every), wanted, exact)
+        except Exception as error:
+            found = Explanation("failed", [one_line(f"The explanation failed: {type(error).__name__}: {error}")])
+    if found.place:  # what is before this stage is right
+        later = {*order[next(n for n, name in enumerate(order) if place_of(name) == found.place) :]}
+        far = [name for name in far if name in later] or far
+    told = f"{len(far)} of {len(counted)} tensors differ{more}, the first is {far[0]}."
+    return Explanation(found.cause, [*lines, told, *found.lines], found.place)
 
 
-def _explained(lines: Sequence[str], run: Trace, wanted: Named) -> Explanation:
+def _explained(run: Trace, wanted: Named, exact: bool) -> Explanation:
     train = load(run.case.tutorial()).train_locally
     try:
         stages = stages_of(run, train)
     except Undecided as error:
-        return Explanation("undecided", [*lines, f"Single stages cannot be judged: {error}"])
+        return Explanation("undecided", [f"Single stages cannot be judged: {error}"])
     if not stages.wrong:
         text = (
             "Each stage follows from your own earlier numbers, up to rounding. Together they differ, by another order "
             "of events or by rounding that adds up."
         )
-        return Explanation("drift", [*lines, text])
+        return Explanation("drift", [text])
     stages = until_other_actions(stages, wanted)
     place = place_of(stages.wrong[0])
     failed = Failed(stages, place, train)
     cause, told = _cause(failed)
-    return Explanation(cause, [*lines, *_located(stages), *told], place)
+    return Explanation(cause, [*_located(stages, exact), *told], place)
 
 
-def _located(stages: Stages) -> Iterator[str]:
+def _located(stages: Stages, exact: bool) -> Iterator[str]:
     """Say which stage fails first, which ones hold, and where later ones fail by themselves."""
     (step, kind), names = next(iter(stages.places.items()))
     where = f"{WORDS.get(kind, kind)}{'' if step < 0 else f' of step {step:04d}'}"
@@ -122,7 +128,7 @@ def _located(stages: Stages) -> Iterator[str]:
         "the reference computes of your own numbers before them."
     )
     mine, right = stages.run.tensors[names[0]], stages.followed.tensors[names[0]]
-    yield _distance(names[0], mine, right, stages.run.case.is_exact)
+    yield from _distance(names[0], mine, right, exact)
     places = [place_of(name) for name in in_causal_order(stages.run.tensors)]
     kinds = list(dict.fromkeys(kind for step, kind in places if step >= 0 and step != stages.acted))
     holding = [WORDS.get(each, each) for each in kinds if each not in {k for _, k in stages.places}]
@@ -136,10 +142,12 @@ def _located(stages: Stages) -> Iterator[str]:
         yield f"In step {stages.acted:04d} {text}"
 
 
-def _distance(name: str, mine: torch.Tensor, right: torch.Tensor, exact: bool) -> str:
+def _distance(name: str, mine: torch.Tensor, right: torch.Tensor, exact: bool) -> Iterator[str]:
+    if mine.shape != right.shape:  # which has been told
+        return
     real = right.is_floating_point()
     distance = ulps(mine, right, False) if real else 0
-    return difference_of(name, mine, right, distance, exact=exact or not real)
+    yield difference_of(name, mine, right, distance, exact=exact or not real)
 
 
 def _when(stages: Stages, kind: str, until: str) -> str:
@@ -183,10 +191,11 @@ def _either(found: Sequence[Cause]) -> str:
     return "; or: ".join(each.text for each in found)
 
 
-def _nan(name: str, names: Sequence[str], yours: Named) -> list[str]:
-    count = int((~yours[name].isfinite()).sum())
-    line = f"NaN or infinity begins in {name}: {count} of {yours[name].numel()} numbers, where the reference has none."
-    return [line, f"The {names.index(name)} tensors before it have none."]
+def _nan(name: str, mine: torch.Tensor, before: Sequence[str], wrong: Sequence[str], more: str) -> list[str]:
+    count = int((~mine.isfinite()).sum())
+    line = f"NaN or infinity begins in {name}: {count} of {mine.numel()} numbers, where the reference has none."
+    told = f"; {len(wrong)} of them differ{more}, the first is {wrong[0]}" if wrong else ""
+    return [line, f"The {len(before)} tensors before it have none{told}."]
 
 
 def _misshapen(yours: Named, reference: Named) -> list[str]:

@@ -128,24 +128,22 @@ def _by_kind(verb: str, names: set[str], wanted: Collection[str]) -> list[str]:
     lines = []
     for kind, found in sorted(kinds.items()):
         steps, all_steps = sorted({place_of(name)[0] for name in found}), {place_of(n)[0] for n in every.get(kind, ())}
-        whole = found == set(every.get(kind, ()))
+        whole, first = found == set(every.get(kind, ())), in_causal_order(sorted(found))[0]
         if len(found) == 1:
-            lines.append(f"{verb} {next(iter(found))}")
+            lines.append(f"{verb} {first}")
         elif whole and len(all_steps) > 1:
-            lines.append(f"{verb} {kind}/* in every step, {len(found)} tensors")
+            lines.append(f"{verb} {kind} in every step, {len(found)} tensors, the first is {first}")
         elif steps == [-1]:
-            lines.append(f"{verb} {len(found)} tensors {kind}/*, the first is {min(found)}")
+            lines.append(f"{verb} {len(found)} tensors {kind}, the first is {first}")
         else:
             numbers = ", ".join(f"{step:04d}" for step in steps[:3]) + (", …" if len(steps) > 3 else "")
             word = "step" if len(steps) == 1 else "steps"
-            lines.append(
-                f"{verb} {len(found)} tensors {kind}/* of {word} {numbers}, the first is {in_causal_order(found)[0]}"
-            )
+            lines.append(f"{verb} {len(found)} tensors {kind} of {word} {numbers}, the first is {first}")
     return lines
 
 
 def _grouped(names: Collection[str]) -> Mapping[str, set[str]]:
     found: dict[str, set[str]] = {}
     for name in names:
-        found.setdefault(place_of(name)[1], set()).add(name)
+        found.setdefault(f"{place_of(name)[1]}/*" if "/" in name else "without '/'", set()).add(name)
     return found

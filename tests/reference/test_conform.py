@@ -180,7 +180,7 @@ def test_misfits_that_many_tensors_have_are_one_line(suite: Suite, tmp_path: Pat
     arrays = {name.replace("/loss/", "//loss/"): array.astype(np.float32) for name, array in outputs}
     assert judged(suite, "dist_autograd-001", arrays, tmp_path) == (
         "malformed",
-        "yours lacks loss/* in every step, 9 tensors",
+        "yours lacks loss/* in every step, 9 tensors, the first is 0000/loss/context0",
         (
             "9 tensors: a tensor's name has no empty part, '.' or '..'; the first is 0000//loss/context0",
             "24 tensors: dtype F32, wanted F64; the first is 0000/gradient/context0/worker1",

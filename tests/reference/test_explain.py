@@ -177,6 +177,13 @@ def test_parts_are_told_as_those_of_a_mean_or_of_a_sum(name: str, of: str, count
     assert explain(wrong, reference.twin).lines[-1] == f"It is, up to rounding: {told}"
 
 
+def test_no_parts_are_told_where_others_have_the_same_sum() -> None:
+    """The trainers' parts of this tensor are (0, 3), (0, 2), (0, 6) and (0, 4): 3, 2, 6 and 4 times each would fit."""
+    twin, name = prepared("hybrid_ddp-001").twin, "0000/gradient/trainer1/0.bias"
+    wrong = torch.tensor([0.0, 16.25], dtype=torch.float64)
+    assert explain({**twin.tensors, name: wrong}, twin).cause == "unexplained"
+
+
 @pytest.mark.parametrize("rate", [0.001, 0.01, 0.05, 0.1, 1.0])
 def test_a_usual_rate_in_the_place_of_the_cases_is_told(rate: float) -> None:
     case = pipeline.Case(steps=1, batch_size=10, image_w=8, image_h=6, num_classes=5, model="mlp", lr=0.07)
@@ -224,6 +231,16 @@ def test_a_cause_is_found_in_a_sum_whose_terms_cancel() -> None:
     assert explain(wrong, twin).cause == "factor"
 
 
+def test_no_tensor_before_the_stage_that_fails_is_named() -> None:
+    """Another order of its terms changes the loss by thousands of its own roundings."""
+    twin = prepared("reinforce-002").twin
+    wrong = {name: 1.5 * tensor if "/gradient/" in name else tensor for name, tensor in twin.tensors.items()}
+    loss = wrong["0000/loss/policy"]
+    wrong["0000/loss/policy"] = loss * (1 + 1000 * torch.finfo(loss.dtype).eps)
+    told = "8 of 44 tensors differ by more than rounding, the first is 0000/gradient/affine2.weight."
+    assert explain(wrong, twin).lines[0] == told
+
+
 def test_a_mistake_is_explained_where_actions_are_missing() -> None:
     twin = prepared("reinforce-002").twin
     wrong = {name: -t if "/loss/" in name else t for name, t in twin.tensors.items() if "actions" not in name}
@@ -240,6 +257,15 @@ def test_numbers_of_another_step_are_told_where_a_name_has_two_parts() -> None:
     twin = prepared("rref_dataflow-001").twin
     found = explain({**twin.tensors, "0000/sum": twin.tensors["0001/sum"], "0001/sum": twin.tensors["0000/sum"]}, twin)
     assert found.lines[-1] == "It is, bit for bit: that of step 0001"
+
+
+def test_a_wrong_parameter_is_not_told_as_that_of_a_later_step() -> None:
+    """A gradient of 0 leaves it as it is."""
+    twin = prepared("parameter_server-001").twin
+    first, later = "0000/parameter/bias", "0001/gradient/bias"
+    wrong = {**twin.tensors, first: twin.tensors[first] + 0.3, later: torch.zeros_like(twin.tensors[later])}
+    found = explain(wrong, twin)
+    assert (found.place, found.cause) == ((0, "parameter"), "unexplained"), found
 
 
 def test_a_factor_of_losses_is_told_in_bfloat16() -> None:
@@ -282,6 +308,14 @@ def test_a_recording_that_is_none_of_its_moment_is_told(cause: str) -> None:
     found = explain(change(twin.tensors), twin)
     assert found.cause == cause
     assert told in str(found)
+
+
+def test_of_tensors_before_nan_those_that_differ_are_told() -> None:
+    """They may be why it comes, as with a rate that is too high."""
+    twin = prepared("batch_parameter_server-002").twin
+    wrong = {name: 2 * t if name.startswith("0001/parameter/") else t for name, t in spoilt(twin.tensors).items()}
+    told = "before it have none; 4 of them differ by more than rounding, the first is 0001/parameter/1.bias."
+    assert explain(wrong, twin).lines[-1].endswith(told)
 
 
 @pytest.mark.long
@@ -371,6 +405,8 @@ def test_whole_numbers_are_never_rounded() -> None:
     twin = prepared("rref_dataflow-001").twin
     mine = {**twin.tensors, "0000/sum": torch.nextafter(twin.tensors["0000/sum"], torch.tensor(0.0))}
     assert explain(mine, twin).cause not in ("rounding", "drift")
+    mine["0000/sum"][0, 0] += 5
+    assert "16384 of 16384 numbers differ, by " in str(explain(mine, twin))
 
 
 def test_missing_names_are_one_line_per_reason() -> None:
@@ -380,7 +416,8 @@ def test_missing_names_are_one_line_per_reason() -> None:
     for each in (later, [*later, "0001/output/ps/fc"]):
         assert structure(each, wanted) == ["yours lacks step 0000 and has a step 0003: counted from 1?"]
     without = [name for name in wanted if "gradient" not in name]
-    assert structure(without, wanted) == ["yours lacks gradient/* in every step, 6 tensors"]
+    told = "yours lacks gradient/* in every step, 6 tensors, the first is 0000/gradient/b"
+    assert structure(without, wanted) == [told]
     assert structure(wanted[1:], wanted) == ["yours lacks 0000/gradient/a"]
     assert structure([*wanted, "x"], wanted) == ["yours has, and the reference does not, x"]
     assert structure([*wanted, "²/x"], wanted) == ["yours has, and the reference does not, ²/x"]  # no step
@@ -390,6 +427,9 @@ def test_missing_names_are_one_line_per_reason() -> None:
         "yours lacks 2 tensors gradient/* of step 0000, the first is 0000/gradient/b"
     ]
     assert structure(["x", "0000/output/a"], ["x"]) == ["yours has, and the reference does not, 0000/output/a"]
+    dots = [name.replace("/", ".") for name in wanted]
+    told = "yours has, and the reference does not, 12 tensors without '/', the first is 0000.gradient.a"
+    assert structure([*wanted, *dots], wanted) == [told]
     many = [f"{step:04d}/loss/a" for step in range(5)]
     told = "yours lacks 4 tensors loss/* of steps 0000, 0001, 0002, …, the first is 0000/loss/a"
     assert structure(many[4:], many) == [told]
@@ -412,3 +452,19 @@ def test_a_shape_of_one_is_told_and_its_number_compared() -> None:
     found = explain({**twin.tensors, **doubled, name: doubled[name].reshape(1)}, twin)
     assert found.lines[0] == f"{name}: yours has shape (1,), the reference's (): one number, but with a dimension"
     assert "the right numbers times 2" in str(found)
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (3, 2)])
+def test_numbers_of_another_shape_are_not_compared_one_by_one(shape: tuple[int, int]) -> None:
+    """Not even those of a matrix that may be transposed."""
+    found = explain({"x": torch.ones(shape)}, {"x": torch.zeros(shape[::-1])})
+    assert found.lines == [
+        f"x: yours has shape {shape}, the reference's {shape[::-1]}",
+        "1 of 1 tensors differ by more than rounding, the first is x.",
+    ]
+
+
+@pytest.mark.parametrize("wrong", [torch.nan, torch.inf])
+def test_no_distance_is_told_from_a_number_that_is_not_finite(wrong: float) -> None:
+    found = explain({"x": torch.tensor([1.0, 2.0])}, {"x": torch.tensor([1.0, wrong])})
+    assert re.fullmatch(r"x: 1 of 2 numbers differ[a-z ]*; the first is x\[1\]: .*", found.lines[-1])
