@@ -70,7 +70,7 @@ class Supervisor(threading.Thread):
         self.handles = handles
         self.error: BaseException | None = None
         self._on_progress = on_progress
-        self._whole = whole
+        self.whole = whole
         self._grace = Grace(grace, len(handles))
         self._numbers = itertools.count()
         self._wake, self._waker = connection.Pipe(duplex=False)
@@ -187,7 +187,7 @@ class Supervisor(threading.Thread):
             return
         rest = self._open()
         text = one_line("; ".join(f"{handle.name} {handle.outcome}" for handle in dead), 1000)  # has to fit into a pipe
-        if self._whole:
+        if self.whole:
             for handle in rest:
                 if handle.asked is not None:  # it writes its stacks
                     continue

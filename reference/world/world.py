@@ -229,6 +229,7 @@ class World:
             return
         alive.discard(self)
         self._restarts = 0  # a later `wait` starts nothing
+        self._supervisor.whole = False  # of the roles that end now none is lost by another one's end
         _kill(self._handles)
         self._supervisor.wait()
         self._tails = {name: self.log(name, LOG_TAIL) for name in self._handles}
