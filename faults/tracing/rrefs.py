@@ -16,6 +16,7 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
 
+from torch._C._distributed_rpc import PyRRef
 from torch.distributed.rpc.internal import PythonUDF
 
 from faults.inject.call.delivery import deliver
@@ -59,15 +60,21 @@ class OfThread(threading.local):
 
 
 def called(call: Any, ident_of: Callable[[Any], Ident | None]) -> tuple[Any, tuple[Ident, str] | None]:
-    """Return the function of a call; or of a proxy's call the RRef and the name of the method."""
-    function, args, kwargs = call.func, call.args, call.kwargs
+    """Return the function of a call; or of a proxy's call the RRef and the name of the method.
+
+    A helper that calls a method on an object of this role, as the tutorials' ``_call_method``, is not the function that
+    was meant. Other helpers may do anything with a function that they get.
+    """
+    function, args = call.func, call.args
     if function is deliver:  # a fault hits the call
-        function, args, kwargs = args[1:4]
+        function, args = args[1:3]
     if id(function) in PROXIES:
         ident = ident_of(args[0])
         return None, None if ident is None else (ident, str(args[1]))
-    handed = [each for each in (*args, *kwargs.values()) if isinstance(each, FunctionType | MethodType)]
-    return (handed[0] if handed else function), None
+    match args:
+        case [FunctionType() | MethodType() as method, PyRRef() as rref, *_] if rref.is_owner():
+            function = method
+    return function, None
 
 
 def parts(value: Any, depth: int = 3) -> Iterator[Any]:

@@ -104,6 +104,21 @@ def keep(owner: str, other: str) -> None:
     rpc.remote(owner, torch.add, args=(torch.ones(1), 1))  # which carries no RRef
 
 
+def show_with(function: Any, first: Any, rref: Any = None) -> None:  # shown with a function
+    shown["rref"] = (rref or first,)
+
+
+def hand_over(owner: str, other: str) -> None:
+    """Let another role keep an RRef that it gets with a function, which gets none."""
+    rpc.rpc_sync(other, show_with, args=(batch, rpc.remote(owner, batch)))
+
+
+def hand_over_with_an_object(owner: str, other: str) -> None:
+    """Call a method on an object of another role by a helper, as the tutorials do."""
+    shown["node"] = rpc.remote(other, Node)
+    rpc.rpc_sync(other, show_with, args=(Node.link, shown["node"], rpc.remote(owner, batch)))
+
+
 def keep_three(owner: str) -> None:
     for _ in range(3):
         kept.append(rpc.remote(owner, batch))
