@@ -74,14 +74,15 @@ class Tracer:
             sent=self._sent(),
         )
 
-    def snapshot_at_end(self, record: Callable[[Snapshot], object]) -> None:
+    def snapshot_at_end(self, record: Callable[[Snapshot], object], limit: float = 2 * TOGETHER_SECONDS) -> None:
         """Take a snapshot when all roles have ended their work, and record it. Return when all have done so, because a
-        role that goes on frees what others hold. The program has to shut down even if this fails."""
+        role that goes on frees what others hold; or after ``limit`` seconds. The program has to shut down even then."""
+        seconds = max(min(limit / 2, TOGETHER_SECONDS), 0.001)  # RPC takes 0 for no limit
         try:
             record(self.snapshot())
         finally:
             with suppress(Exception):  # a role is gone, or does not trace
-                api._all_gather(None, timeout=TOGETHER_SECONDS)
+                api._all_gather(None, timeout=seconds)  # which the first role may wait twice
 
     def _held(self, role: str, since: int) -> tuple[Held, ...]:
         known = self.rrefs.living(since)
