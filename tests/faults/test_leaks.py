@@ -149,6 +149,12 @@ def test_nothing_is_lost_while_rrefs_come_and_go(world: World) -> None:
     assert "  RRefs came or went meanwhile: no RRef can be called lost" in str(found).splitlines()
 
 
+def test_rrefs_that_a_method_gets_by_a_proxy_pile_up(world: World) -> None:
+    world.call("trainer1", roles.show_by_a_proxy, "ps", "trainer2")
+    kept = [each for each in world.call("trainer2", snapshot_here).held if each.owner == "ps"]
+    assert sorted((len(each.rrefs), each.idle) for each in kept) == [(1, False), (1, True)]
+
+
 def held(world: World) -> int:
     """Return how many RRefs a settled world without leaks holds."""
     found = world.call("trainer1", roles.report)

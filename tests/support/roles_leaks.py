@@ -33,6 +33,9 @@ class Node:
     def link(self, peer: Any) -> None:
         self.peers.append(peer)
 
+    def show(self, rref: Any) -> None:
+        kept.append(rref)
+
     def unlink(self) -> None:
         self.peers.clear()
 
@@ -123,6 +126,12 @@ def keep_three(owner: str) -> None:
     for _ in range(3):
         kept.append(rpc.remote(owner, batch))
         kept[-1].to_here()
+
+
+def show_by_a_proxy(owner: str, other: str) -> None:
+    shown["node"] = rpc.remote(other, Node)
+    for _ in range(2):
+        shown["node"].rpc_sync().show(rpc.remote(owner, batch))
 
 
 def keep_the_answer(owner: str) -> None:
