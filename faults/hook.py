@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext, suppress
+from datetime import timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -282,10 +283,11 @@ def _shutdown(original: Callable[..., None], *args: Any, **kwargs: Any) -> None:
     original(*args, **kwargs)
 
 
-def _take_snapshot(tracer: Tracer, original: Callable[..., None], ledger: Ledger, *args: Any) -> None:
-    """Record what this role holds when all roles have ended their work, and before torch frees it."""
+def _take_snapshot(tracer: Tracer, original: Callable[..., None], ledger: Ledger, *args: timedelta) -> None:
+    """Record what this role holds when all roles have ended their work, and before torch frees it. ``args``: the limit
+    of each wait of ``original``, from `reference.world.shutdown`."""
     try:
-        tracer.snapshot_at_end(partial(_write_snapshot, ledger))
+        tracer.snapshot_at_end(partial(_write_snapshot, ledger), *(each.total_seconds() for each in args))
     except Exception as error:  # the program has to shut down all the same
         ledger.write("untraced", error=first_line(error))
     original(*args)

@@ -188,4 +188,6 @@ def _of_global(module: str, name: str, value: Any) -> Iterator[tuple[Any, Holder
         yield value, Holder(GLOBAL, f"the global {name} of {module}")
     elif value.__module__ in (module, "__mp_main__"):
         for attribute, part in list(vars(value).items()):
+            if isinstance(part, type) and part.__qualname__.startswith(f"{value.__qualname__}."):
+                yield from _of_global(module, attribute, part)
             yield part, Holder(GLOBAL, f"the attribute {attribute} of the class {module}.{value.__qualname__}")

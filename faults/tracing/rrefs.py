@@ -16,6 +16,7 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
 
+from torch._C._distributed_rpc import PyRRef
 from torch.distributed.rpc.internal import PythonUDF
 
 from faults.inject.call.delivery import deliver
@@ -48,6 +49,10 @@ class Known:
         """Whether the object is still there."""
         return self.ref is not None and self.ref() is not None
 
+    def place(self) -> Line | tuple[Ident, str] | None:
+        """Return the line where the role got it, or else the method."""
+        return self.lines[0] if self.lines else self.method
+
 
 class OfThread(threading.local):
     """The RRefs that one thread has unpickled, and those that it has pickled, and of which it is not known yet with
@@ -59,15 +64,21 @@ class OfThread(threading.local):
 
 
 def called(call: Any, ident_of: Callable[[Any], Ident | None]) -> tuple[Any, tuple[Ident, str] | None]:
-    """Return the function of a call; or of a proxy's call the RRef and the name of the method."""
-    function, args, kwargs = call.func, call.args, call.kwargs
+    """Return the function of a call; or of a proxy's call the RRef and the name of the method.
+
+    A helper that calls a method on an object of this role, as the tutorials' ``_call_method``, is not the function that
+    was meant. Other helpers may do anything with a function that they get.
+    """
+    function, args = call.func, call.args
     if function is deliver:  # a fault hits the call
-        function, args, kwargs = args[1:4]
+        function, args = args[1:3]
     if id(function) in PROXIES:
         ident = ident_of(args[0])
         return None, None if ident is None else (ident, str(args[1]))
-    handed = [each for each in (*args, *kwargs.values()) if isinstance(each, FunctionType | MethodType)]
-    return (handed[0] if handed else function), None
+    match args:
+        case [FunctionType() | MethodType() as method, PyRRef() as rref, *_] if rref.is_owner():
+            function = method
+    return function, None
 
 
 def parts(value: Any, depth: int = 3) -> Iterator[Any]:
@@ -98,8 +109,8 @@ class RRefs:
         self._values: dict[int, tuple[weakref.ref[Any], Ident]] = {}
         # Where RRefs were made that others may hold.
         self.made: OrderedDict[Ident, tuple[Line, ...]] = OrderedDict()
-        # The last event of each line and owner.
-        self._last: dict[tuple[Line | None, str], int] = {}
+        # The last event of each place and owner.
+        self._last: dict[tuple[Line | tuple[Ident, str] | None, str], int] = {}
         self._unplaced: dict[int, Known] = {}
         # To whom RRefs were sent last, and where.
         self.sent: OrderedDict[tuple[Ident, str], Line | None] = OrderedDict()
@@ -126,7 +137,7 @@ class RRefs:
         return known
 
     def _note(self, known: Known) -> None:
-        key = known.lines[0] if known.lines else None, known.owner
+        key = known.place(), known.owner
         self._last[key] = max(self._last.get(key, 0), known.got)
 
     def _gone(self, key: int, known: Known, _: object) -> None:
@@ -201,8 +212,8 @@ class RRefs:
         if isinstance(what, PythonUDF):
             function, method = called(what, self.ident_of)
             for known in arrived:
-                self._place(known, "argument", line_of(function))
                 known.method = method
+                self._place(known, "argument", line_of(function))
         arrived.clear()
 
     def answered(self, lines: tuple[Line, ...], future: Any) -> None:
@@ -240,9 +251,9 @@ class RRefs:
         return type(found[0]) if found and found[0] is not None else None
 
     def is_idle(self, known: Known) -> bool:
-        """Whether this role got another RRef of the same owner at the same line after it had last used this one."""
-        line = known.lines[0] if known.lines else None
-        return line is not None and self._last.get((line, known.owner), 0) > known.used
+        """Whether this role got another RRef of the same owner at the same place after it had last used this one."""
+        place = known.place()
+        return place is not None and self._last.get((place, known.owner), 0) > known.used
 
     def ident_of(self, rref: Any) -> Ident | None:
         """Return the id of an RRef that is known here."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import Any
@@ -20,6 +21,8 @@ from faults.tracing.user_frames import Line, line_of, text_of
 
 # How long a role waits until the others have taken a snapshot, too (seconds). A role that does not trace never does.
 TOGETHER_SECONDS = 20.0
+# Seconds between two looks at the number of open calls.
+PAUSE = 0.005
 
 
 class TraceError(PlanError):
@@ -74,14 +77,24 @@ class Tracer:
             sent=self._sent(),
         )
 
-    def snapshot_at_end(self, record: Callable[[Snapshot], object]) -> None:
+    def snapshot_at_end(self, record: Callable[[Snapshot], object], limit: float | None = None) -> None:
         """Take a snapshot when all roles have ended their work, and record it. Return when all have done so, because a
-        role that goes on frees what others hold. The program has to shut down even if this fails."""
+        role that goes on frees what others hold; or after ``limit`` seconds. The program has to shut down even then.
+
+        ``limit``: None in torch's own shutdown, where calls may be open that nobody has waited for.
+        """
+        seconds = TOGETHER_SECONDS
+        if limit is None:
+            with suppress(Exception):
+                _await_open_calls(seconds)
+                api._all_gather(None, timeout=seconds)
+        else:
+            seconds = max(min(limit / 2, seconds), 0.001)  # RPC takes 0 for no limit
         try:
             record(self.snapshot())
         finally:
             with suppress(Exception):  # a role is gone, or does not trace
-                api._all_gather(None, timeout=TOGETHER_SECONDS)
+                api._all_gather(None, timeout=seconds)  # which the first role may wait twice
 
     def _held(self, role: str, since: int) -> tuple[Held, ...]:
         known = self.rrefs.living(since)
@@ -116,6 +129,13 @@ class Tracer:
     def _entered(self, since: int) -> tuple[Entered, ...]:
         found = self.contexts.living(since)
         return tuple(Entered(number, _first(lines), abandoned, _texts(lines)) for number, lines, abandoned in found)
+
+
+def _await_open_calls(seconds: float) -> None:
+    """Wait until this process has no open call, or until the seconds have passed."""
+    due = time.monotonic() + seconds
+    while _get_current_rpc_agent().get_debug_info()["agent.client_active_calls"] != "0" and time.monotonic() < due:
+        time.sleep(PAUSE)
 
 
 def _group(key: tuple[Any, ...], members: list[Known]) -> Held:

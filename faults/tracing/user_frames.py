@@ -55,14 +55,17 @@ def here() -> tuple[Line, ...]:
 
 
 def line_of(function: Any) -> tuple[Line, ...]:
-    """Return the first line of a function, or of a class's ``__init__``; empty if it has no Python code."""
+    """Return the first line of a function, or of a class's ``__init__``; empty if that is no code of the program."""
     while isinstance(function, functools.partial):
         function = function.func
     function = inspect.unwrap(function)
+    generated = ""
     if isinstance(function, type):
-        function = function.__init__  # type: ignore[misc]
+        function, generated = function.__init__, "<string>"  # type: ignore[misc]  # of a data class
     code = getattr(function, "__code__", None)
-    return ((code, code.co_firstlineno),) if isinstance(code, CodeType) else ()
+    if not isinstance(code, CodeType) or code.co_filename == generated or not is_users(code.co_filename):
+        return ()
+    return ((code, code.co_firstlineno),)
 
 
 def text_of(line: Line) -> str:

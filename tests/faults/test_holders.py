@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -30,12 +30,16 @@ class Thing:
 class Shelf:
     things: tuple[Any, ...] = ()
 
+    class Board:
+        things: ClassVar[list[Any]] = []
+
 
 @pytest.fixture(autouse=True)
 def _empty() -> Iterator[None]:
     yield
     GLOBALS.clear()
     NAMED.clear()
+    Shelf.Board.things.clear()
     Shelf.things = ()
 
 
@@ -58,8 +62,9 @@ def hide(keep: Callable[[Any], None]) -> int:
         (lambda thing: NAMED.update(thing={"thing": thing}), f"the global NAMED of {THIS}"),
         (lambda thing: GLOBALS.append(SimpleNamespace(things={(thing,)})), f"the global GLOBALS of {THIS}"),
         (lambda thing: setattr(Shelf, "things", (thing,)), f"the attribute things of the class {THIS}.Shelf"),
+        (lambda thing: Shelf.Board.things.append(thing), f"the attribute things of the class {THIS}.Shelf.Board"),
     ],
-    ids=["list", "untracked dictionary", "object", "class"],
+    ids=["list", "untracked dictionary", "object", "class", "class of a class"],
 )
 def test_a_global_holds_what_it_leads_to(keep: Callable[[Any], None], by: str) -> None:
     assert holder(hide(keep)) == Holder(GLOBAL, by)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
@@ -67,6 +67,18 @@ def test_forks_are_named_with_their_holders_and_the_line_where_they_were_made(wo
     assert f"of ps: fork held by trainer1 since {made}, where trainer1 made it; the global kept of" in own
     assert f"of ps: fork held by trainer2 since {shown}, made by trainer1 at {made}; the global shown of" in other
     assert found.leaks == ()
+
+
+@pytest.mark.parametrize("hand_over", [roles.hand_over, roles.hand_over_with_an_object])
+def test_a_function_among_the_arguments_has_got_the_rref_only_if_it_is_a_method_of_an_own_object(
+    world: World, hand_over: Callable[[str, str], None]
+) -> None:
+    """An RRef with the line of a function that never got it would be idle as soon as any other came with it."""
+    world.call("trainer1", hand_over, "ps", "trainer2")
+    (shown,) = [each for each in world.call("trainer1", roles.report).held if "of ps: fork held by trainer2" in each]
+    link = f"tests/support/roles_leaks.py:{roles.Node.link.__code__.co_firstlineno} in Node.link"
+    own = f"{roles.line('shown with a function')} in show_with"
+    assert f" since {own if hand_over is roles.hand_over else link} (an argument), made by trainer1 at " in shown
 
 
 def test_rrefs_in_a_global_list_are_no_leak_in_the_middle_of_a_run(world: World) -> None:
@@ -135,6 +147,12 @@ def test_nothing_is_lost_while_rrefs_come_and_go(world: World) -> None:
     found = world.call("trainer1", roles.report)
     assert found.leaks == ()
     assert "  RRefs came or went meanwhile: no RRef can be called lost" in str(found).splitlines()
+
+
+def test_rrefs_that_a_method_gets_by_a_proxy_pile_up(world: World) -> None:
+    world.call("trainer1", roles.show_by_a_proxy, "ps", "trainer2")
+    kept = [each for each in world.call("trainer2", snapshot_here).held if each.owner == "ps"]
+    assert sorted((len(each.rrefs), each.idle) for each in kept) == [(1, False), (1, True)]
 
 
 def held(world: World) -> int:

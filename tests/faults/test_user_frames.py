@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import torch
 
-from faults.tracing.user_frames import text_of
+from faults.tracing.user_frames import line_of, text_of
 
 
 def written(file: str) -> str:
@@ -26,3 +28,21 @@ def test_a_file_is_named_as_it_is_where_that_cannot_be_told(tmp_path: Path, monk
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     assert written("shop.py") == "shop.py:7 in <module>"
+
+
+@dataclass
+class Generated:
+    """A class whose ``__init__`` was made of text."""
+
+    peer: object
+
+
+class Own:
+    def __init__(self, peer: object) -> None:
+        self.peer = peer
+
+
+def test_a_class_has_the_line_of_its_own_code_only() -> None:
+    code = Own.__init__.__code__
+    assert line_of(Own) == ((code, code.co_firstlineno),)
+    assert line_of(Generated) == line_of(torch.nn.Linear) == line_of(list) == ()

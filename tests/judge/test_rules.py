@@ -262,6 +262,11 @@ class TestLeaked:
         alone = event("b", "shutdown", 8.1, graceful=False)
         assert check("left", make("seed=0", alone, left(num_owner_rrefs=2))).holds is True
 
+    def test_without_the_ends_of_the_roles_nothing_is_known_but_what_is_left(self) -> None:
+        run = replace(world("seed=0", left(num_owner_rrefs=2), complete=False), ends={})
+        assert (check("left", run).holds, check("left", run).text) == (None, "not recorded")
+        assert check("left", replace(run, leaks=["x"])).holds is False
+
     def test_a_shutdown_alone_hides_nothing_of_a_later_world(self) -> None:
         alone = [event("b", "shutdown", 8.1, graceful=False), left(time=8.2, num_owner_rrefs=3)]
         again = replace(left(time=8.6, num_owner_rrefs=2), life=1)

@@ -11,6 +11,7 @@ import secrets
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -18,8 +19,9 @@ import pytest
 import torch
 
 from faults.ledger import ledger
+from faults.ledger.run_files import renewed
 from faults.plan import Plan
-from faults.run.runs import scope
+from faults.run.runs import at_work
 from reference.outcome import Outcome, Returned, WorldError
 from reference.world import World, launch, shutdown
 from reference.world.bounded_shutdown import READY, STAGES, ShutdownBarrier
@@ -55,6 +57,17 @@ def held_store() -> Iterator[str]:
     store = torch.distributed.TCPStore("localhost", 0, is_master=True, wait_for_workers=False, use_libuv=False)  # type: ignore[attr-defined]
     yield f"tcp://localhost:{store.port}"
     del store
+
+
+@contextmanager
+def traced(folder: Path) -> Iterator[World]:
+    """Start two roles whose RRefs are traced, without a fault."""
+    with (
+        renewed(Plan(), folder, trace=True) as place,
+        at_work(Plan(), place, (), record=True) as arguments,
+        launch(["a", "b"], **arguments) as world,
+    ):
+        yield world
 
 
 def lost(outcomes: Mapping[str, Outcome], role: str) -> str:
@@ -128,10 +141,7 @@ class TestHealthy:
             assert answers == list(range(8))
 
     def test_no_rref_is_left_and_a_run_under_faults_sees_the_shutdown(self, tmp_path: Path) -> None:
-        with (
-            scope(Plan(), tmp_path, record=True) as arguments,
-            launch(["a", "b"], **arguments) as world,
-        ):
+        with traced(tmp_path) as world:
             world.call("a", roles_rrefs.create, "k", "b", 1)
             world.call("a", plays.create_and_drop, "b", 8)
             ended = world.run(dict.fromkeys("ab", roles.end))
@@ -140,6 +150,14 @@ class TestHealthy:
         assert [event.details for event in timeline.of("shutdown")] == [{"graceful": True, "timeout": 30.0}] * 2
         names = ("num_owner_rrefs", "num_forks", "num_pending_users")
         assert [[event.details[name] for name in names] for event in timeline.of("left")] == [[0, 0, 0]] * 2
+        assert {event.role for event in timeline.of("traced")} == {"a", "b"}
+        assert [event.role for event in timeline.of("held")] == ["a"]
+
+    def test_a_trace_waits_for_a_role_that_has_died_within_the_limit(self, tmp_path: Path) -> None:
+        with traced(tmp_path) as world:
+            ended = world.run({"a": partial(roles.end, 3), "b": roles.die_before_the_open_calls_have_ended})
+            assert lost(ended, "a").startswith("b is gone: ")
+            assert of(ended, "a").seconds < 3
 
 
 class TestMissing:

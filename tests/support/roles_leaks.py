@@ -33,6 +33,9 @@ class Node:
     def link(self, peer: Any) -> None:
         self.peers.append(peer)
 
+    def show(self, rref: Any) -> None:
+        kept.append(rref)
+
     def unlink(self) -> None:
         self.peers.clear()
 
@@ -104,10 +107,31 @@ def keep(owner: str, other: str) -> None:
     rpc.remote(owner, torch.add, args=(torch.ones(1), 1))  # which carries no RRef
 
 
+def show_with(function: Any, first: Any, rref: Any = None) -> None:  # shown with a function
+    shown["rref"] = (rref or first,)
+
+
+def hand_over(owner: str, other: str) -> None:
+    """Let another role keep an RRef that it gets with a function, which gets none."""
+    rpc.rpc_sync(other, show_with, args=(batch, rpc.remote(owner, batch)))
+
+
+def hand_over_with_an_object(owner: str, other: str) -> None:
+    """Call a method on an object of another role by a helper, as the tutorials do."""
+    shown["node"] = rpc.remote(other, Node)
+    rpc.rpc_sync(other, show_with, args=(Node.link, shown["node"], rpc.remote(owner, batch)))
+
+
 def keep_three(owner: str) -> None:
     for _ in range(3):
         kept.append(rpc.remote(owner, batch))
         kept[-1].to_here()
+
+
+def show_by_a_proxy(owner: str, other: str) -> None:
+    shown["node"] = rpc.remote(other, Node)
+    for _ in range(2):
+        shown["node"].rpc_sync().show(rpc.remote(owner, batch))
 
 
 def keep_the_answer(owner: str) -> None:
