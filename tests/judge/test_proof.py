@@ -114,7 +114,8 @@ class TestFired:
         lost = proof(world(EVERY, HIT, HIT, call("ok"), fired()))[1]
         assert lost == f"{EVERY} fired 1 times, wanted 2: the calls that it hit"
         failed = event("a", "failed", 1.0, fault=0, why="c has no process here")
-        assert proof(world("Pause role=c at=up@a seconds=1", failed))[1].endswith("wanted 1 (no role c was seen, only a, b)")
+        told = proof(world("Pause role=c at=up@a seconds=1", failed))[1]
+        assert told.endswith("wanted 1 (no role c was seen, only a, b)")
 
     @pytest.mark.parametrize(
         ("plan", "ends", "holds"),
