@@ -171,7 +171,7 @@ def _has_stopped(facts: Facts, fired: Event, ended: Event) -> bool:
     """Whether a fault that has fired stopped the callee of a call during that call."""
     fault = facts.run.plan.faults[fired.details["fault"]]
     lasted = fired.time <= ended.time and _begun(facts, ended) <= fired.time + (fault.seconds or 0.0)
-    return fault.kind in ("Pause", "Hold") and lasted and fired.details.get("role", fired.role) == _callee(ended)
+    return fault.traits.stops_process and lasted and fired.details.get("role", fired.role) == _callee(ended)
 
 
 def without_effect(facts: Facts) -> Iterator[str]:

@@ -153,23 +153,26 @@ class Calls:
             self.write_failed(note, start, error, sent=sent and of_a_handler(error))
             raise
         future = result._get_future() if via == "remote" else result
-        self._pending[id(note)] = _Pending(note, start, future, in_flight)
-        raised: Exception | None = None
+        self._record_end(_Pending(note, start, future, in_flight), waits)
+        return result
+
+    def _record_end(self, call: _Pending, waits: bool) -> None:
+        """Record the end of a call when it comes: in this thread if that ``waits`` for it, otherwise in torch's."""
+        number, future = id(call.note), call.future
+        self._pending[number] = call
         try:
             if waits:
                 # torch's thread, where callbacks of a pending future run, would contend for the GIL with this one.
                 try:
                     future.wait()
                 except Exception as error:  # `rpc_sync` raises that of the call
-                    raised = error if of_a_handler(error) else None
+                    if of_a_handler(error):
+                        raise
         finally:
             if waits and future.done():
-                self._ended(id(note), future)
+                self._ended(number, future)
             else:
-                future.add_done_callback(partial(self._ended, id(note)))
-        if raised is not None:
-            raise raised
-        return result
+                future.add_done_callback(partial(self._ended, number))
 
     def begin(
         self, sites: tuple[str, ...], to: str | None = None, *, later: bool

@@ -141,6 +141,7 @@ class Hold(OfCall):
     name = "Hold"
     needs = ("site", "side", "seconds")
     did = "{callee}'s Python was stopped by {call}"
+    stops_process = True
     harm = 50
     gentle = True
     ends_unseen = True

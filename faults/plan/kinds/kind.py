@@ -44,7 +44,7 @@ class Kind:
         gentle: it loses nothing.
         costs_no_time: after this kind alone any failure is needless, even a time-out.
         changes_data: after it data may be to blame for an error.
-        ends_process: it ends the process that it hits.
+        ends_process, stops_process: it ends, or stops, the process that it hits.
         ends_unseen: a process that ends meanwhile cannot record the effect.
         one_for_each_role: a plan has at most one for each role.
         one_for_all: several calls together fire it once, when the last of them is done.
@@ -67,6 +67,7 @@ class Kind:
     costs_no_time: ClassVar[bool] = False
     changes_data: ClassVar[bool] = False
     ends_process: ClassVar[bool] = False
+    stops_process: ClassVar[bool] = False
     ends_unseen: ClassVar[bool] = False
     one_for_each_role: ClassVar[bool] = False
     one_for_all: ClassVar[bool] = False

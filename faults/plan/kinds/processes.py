@@ -64,6 +64,7 @@ class Pause(OfProcess):
 
     name = "Pause"
     did = "{role} was stopped"
+    stops_process = True
     harm = 40
     gentle = True
 
@@ -73,6 +74,7 @@ class Hold(OfProcess):
 
     name = "Hold"
     did = "{role}'s Python was stopped"
+    stops_process = True
     harm = 50
     gentle = True
     ends_unseen = True
