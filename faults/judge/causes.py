@@ -170,7 +170,7 @@ def _is_way(facts: Facts, fired: Event, ended: Event) -> bool:
 def _has_stopped(facts: Facts, fired: Event, ended: Event) -> bool:
     """Whether a fault that has fired stopped the callee of a call during that call."""
     fault = facts.run.plan.faults[fired.details["fault"]]
-    lasted = fired.time <= ended.time and _begun(facts, ended) <= fired.time + (fault.seconds or 0.0)
+    lasted = fired.time <= ended.time and _begun(facts, ended) <= fired.time + fault.traits.lasts(fault)
     return fault.traits.stops_process and lasted and fired.details.get("role", fired.role) == _callee(ended)
 
 

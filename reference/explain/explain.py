@@ -76,8 +76,9 @@ def explain(yours: Named, reference: Trace | Named, given: Collection[str] = ())
     far = [name for name in differing if exact or not close(both[name], wanted[name])]
     more = "" if exact else " by more than rounding"
     if name := next((n for n in order if not_finite(every[n]) and not (n in both and not_finite(wanted[n]))), None):
-        before = [n for n in order[: order.index(name)] if n not in given]
-        return Explanation("nan", [*lines, *_nan(name, every[name], before, [n for n in far if n in before], more)])
+        before = {*order[: order.index(name)]} - {*given}
+        wrong = [n for n in far if n in before]
+        return Explanation("nan", [*lines, *_nan(name, every[name], len(before), wrong, more)])
     if not differing:
         return Explanation("structure" if lines else "", lines)
     if not far:
@@ -191,11 +192,11 @@ def _either(found: Sequence[Cause]) -> str:
     return "; or: ".join(each.text for each in found)
 
 
-def _nan(name: str, mine: torch.Tensor, before: Sequence[str], wrong: Sequence[str], more: str) -> list[str]:
+def _nan(name: str, mine: torch.Tensor, before: int, wrong: Sequence[str], more: str) -> list[str]:
     count = int((~mine.isfinite()).sum())
     line = f"NaN or infinity begins in {name}: {count} of {mine.numel()} numbers, where the reference has none."
     told = f"; {len(wrong)} of them differ{more}, the first is {wrong[0]}" if wrong else ""
-    return [line, f"The {len(before)} tensors before it have none{told}."]
+    return [line, f"The {before} tensors before it have none{told}."]
 
 
 def _misshapen(yours: Named, reference: Named) -> list[str]:
