@@ -4,8 +4,8 @@ A leak is certain:
 
 - An RRef that only values of RRefs hold, to which no variable of any role leads. Programs cannot use it, and its owner
   keeps its value.
-- An RRef that a global variable holds, and that its role has not used since it got another RRef of the same owner at
-  the same line. The program has gone on without it.
+- An RRef that a global variable holds, and that its role has not used since it got another RRef of the same owner by
+  the same lines. The program has gone on without it.
 - An autograd context that nothing can leave, or that is open when all roles have ended their work.
 
 All else is in use, or may be.

@@ -24,7 +24,7 @@ class Held:
     ``how``: 'made', 'argument', 'answer' or 'fetched'; ``line``: where the role got them, 'file:line in function',
     empty if no line of the program was seen; ``by``: the holder in words; ``root``: `FUNCTION`, `GLOBAL`, `VALUE` or
     `UNSEEN`; ``of``: with `VALUE`, the RRefs whose values hold them; ``idle``: the role got another RRef of this owner
-    at the same line after it had last used these.
+    by the same lines after it had last used these.
     """
 
     rrefs: tuple[Ident, ...]

@@ -49,14 +49,14 @@ class Known:
         """Whether the object is still there."""
         return self.ref is not None and self.ref() is not None
 
-    def place(self) -> Line | tuple[Ident, str] | None:
-        """Return the line where the role got it, or else the method."""
-        return self.lines[0] if self.lines else self.method
+    def place(self) -> tuple[Line, ...] | tuple[Ident, str] | None:
+        """Return the lines by which the role got it, or else the method."""
+        return self.lines or self.method
 
 
 class OfThread(threading.local):
-    """The RRefs that one thread has unpickled, and those that it has pickled, and of which it is not known yet with
-    what call they came or go."""
+    """The RRefs that one thread unpickles, and those that it has pickled, and of which it is not known yet with what
+    call they came or go."""
 
     def __init__(self) -> None:
         self.arrived: list[Known] = []
@@ -110,7 +110,7 @@ class RRefs:
         # Where RRefs were made that others may hold.
         self.made: OrderedDict[Ident, tuple[Line, ...]] = OrderedDict()
         # The last event of each place and owner.
-        self._last: dict[tuple[Line | tuple[Ident, str] | None, str], int] = {}
+        self._last: dict[tuple[tuple[Line, ...] | tuple[Ident, str] | None, str], int] = {}
         self._unplaced: dict[int, Known] = {}
         # To whom RRefs were sent last, and where.
         self.sent: OrderedDict[tuple[Ident, str], Line | None] = OrderedDict()
@@ -200,15 +200,21 @@ class RRefs:
         self.unpickled += 1
         lines = here()
         known = self.get(rref, "fetched" if lines else "answer", lines)
-        if known is not None and not lines:
+        if known is not None:
             self._thread.arrived.append(known)
-            self._unplaced[id(known)] = known
+            if not lines:
+                self._unplaced[id(known)] = known
 
     def arrived_with(self, what: Any) -> None:
-        """Say of the RRefs that came with ``what``, if it is a call, that they are its function's arguments."""
+        """Say of the RRefs that came with ``what`` that they came together; if it is a call, that they are its
+        function's arguments."""
         arrived = self._thread.arrived
         if not arrived:
             return
+        together = self.count()
+        for known in arrived:
+            known.got = known.used = together
+            self._note(known)
         if isinstance(what, PythonUDF):
             function, method = called(what, self.ident_of)
             for known in arrived:

@@ -13,6 +13,7 @@ from torch.distributed.rpc import api
 from torch.distributed.rpc.internal import _InternalRPCPickler
 
 from faults import leaks
+from faults.ledger.snapshot import GLOBAL
 from faults.plan.places import INTERNAL, name_of
 from faults.tracing.tracer import snapshot_here
 from reference.world import World, launch
@@ -153,6 +154,24 @@ def test_rrefs_that_a_method_gets_by_a_proxy_pile_up(world: World) -> None:
     world.call("trainer1", roles.show_by_a_proxy, "ps", "trainer2")
     kept = [each for each in world.call("trainer2", snapshot_here).held if each.owner == "ps"]
     assert sorted((len(each.rrefs), each.idle) for each in kept) == [(1, False), (1, True)]
+
+
+@pytest.mark.parametrize(
+    ("work", "holder"),
+    [
+        (roles.keep_an_answer_with_two, "trainer1"),
+        (roles.fetch_two, "trainer1"),
+        (roles.keep_two_arguments, "trainer2"),
+        (roles.make_by_one_helper, "trainer1"),
+    ],
+)
+def test_rrefs_that_come_together_or_from_several_places_do_not_replace_each_other(
+    world: World, work: Callable[[str, str], None], holder: str
+) -> None:
+    world.call("trainer1", work, "ps", "trainer2")
+    kept = [each for each in world.call(holder, snapshot_here).held if each.owner == "ps" and each.root == GLOBAL]
+    assert sum(len(each.rrefs) for each in kept) == 2
+    assert not any(each.idle for each in kept)
 
 
 def held(world: World) -> int:

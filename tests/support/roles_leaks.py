@@ -77,6 +77,10 @@ def hand_out() -> Any:
     return rpc.RRef(Node())  # handed out
 
 
+def hand_out_two() -> Any:
+    return [rpc.RRef(Node()), rpc.RRef(Node())]
+
+
 def hand_out_in_a_partial() -> Any:
     return functools.partial(show, rpc.RRef(Node()))  # handed out in a partial
 
@@ -120,6 +124,31 @@ def hand_over_with_an_object(owner: str, other: str) -> None:
     """Call a method on an object of another role by a helper, as the tutorials do."""
     shown["node"] = rpc.remote(other, Node)
     rpc.rpc_sync(other, show_with, args=(Node.link, shown["node"], rpc.remote(owner, batch)))
+
+
+def keep_an_answer_with_two(owner: str, _: str) -> None:
+    kept.extend(rpc.rpc_sync(owner, hand_out_two))
+
+
+def fetch_two(owner: str, _: str) -> None:
+    kept.extend(rpc.remote(owner, hand_out_two).to_here())
+
+
+def keep_all(*rrefs: Any) -> None:
+    kept.extend(rrefs)
+
+
+def keep_two_arguments(owner: str, other: str) -> None:
+    rpc.rpc_sync(other, keep_all, args=(rpc.remote(owner, batch), rpc.remote(owner, batch)))
+
+
+def make_a_batch(owner: str) -> Any:
+    return rpc.remote(owner, batch)
+
+
+def make_by_one_helper(owner: str, _: str) -> None:
+    shown["first"] = make_a_batch(owner)
+    shown["second"] = make_a_batch(owner)
 
 
 def keep_three(owner: str) -> None:
