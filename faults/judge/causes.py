@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from faults.judge.facts import RUNNING, Facts, Failure, Life, links_in, short
 from faults.judge.proof import firings
@@ -94,24 +95,37 @@ def met(facts: Facts, failure: Failure) -> str:
 
 
 def _traced(facts: Facts, event: Event) -> str:
-    """Follow a call that failed to the fault behind it. Its callee may have failed by a call of its own."""
-    calls, last = [_named(event)], event
+    """Follow a call that failed to the fault behind it. Its callee may have failed by a call of its own, or may still
+    have waited for one when its caller gave up."""
+    told, last, seen = _named(event), event, {event.made}
     while not (fate := _fate(facts, last)):
-        said = " ".join(link.text for link in links_in(last))
-        callee = _callee(last)
-        began = _begun(facts, last) - facts.clocks
-        own = [each for each in facts.failed if each[0].role == callee and each[0].time < last.time]
-        earlier = [each for each in own if _begun(facts, each[0]) >= began]  # within it, and not before it
-        inner = [each for each, links in earlier if any(link.text and link.text in said for link in links)]
-        if not inner:
+        inner, way = _failed_within(facts, last), "by"
+        if inner is None and (last.event == "invoke" or facts.reached_its_limit(last)):
+            inner, way = _open_within(facts, last), "which waited for"
+        if inner is None or inner.made in seen:
             return f"{_named(event)}, which meets no fault"
-        last = inner[-1]
-        calls.append(_named(last))
-    return f"{', by '.join(calls)}, {fate}"
+        told, last = f"{told}, {way} {_named(inner)}", inner
+        seen.add(inner.made)
+    return f"{told}, {fate}"
 
 
-def _begun(facts: Facts, ended: Event) -> float:
-    return facts.begun.get(ended.made, ended.time)
+def _failed_within(facts: Facts, call: Event) -> Event | None:
+    """Return the last call of a failed call's callee by whose error that one failed."""
+    said = " ".join(link.text for link in links_in(call))
+    own = [each for each in facts.failed if each[0].role == _callee(call) and each[0].time < call.time]
+    within = [each for each in own if facts.began(each[0]) >= facts.began(call) - facts.clocks]
+    found = [each for each, links in within if any(link.text and link.text in said for link in links)]
+    return found[-1] if found else None
+
+
+def _open_within(facts: Facts, call: Event) -> Event | None:
+    """Return the end of the call that a failed call's callee had begun within it and that was open at its end; None if
+    there are none or several."""
+    since = facts.began(call) - facts.clocks
+    calls = [each for each in facts.calls_of.get(_callee(call), ()) if since <= each[0].time < call.time]
+    ends = [end or replace(begun, time=call.time) for begun, end in calls]
+    found = [each for each in ends if each.time >= call.time and each.made != call.made]
+    return found[0] if len(found) == 1 else None
 
 
 def _named(call: Event) -> str:
@@ -170,7 +184,7 @@ def _is_way(facts: Facts, fired: Event, ended: Event) -> bool:
 def _has_stopped(facts: Facts, fired: Event, ended: Event) -> bool:
     """Whether a fault that has fired stopped the callee of a call during that call."""
     fault = facts.run.plan.faults[fired.details["fault"]]
-    lasted = fired.time <= ended.time and _begun(facts, ended) <= fired.time + fault.traits.lasts(fault)
+    lasted = fired.time <= ended.time and facts.began(ended) <= fired.time + fault.traits.lasts(fault)
     return fault.traits.stops_process and lasted and fired.details.get("role", fired.role) == _callee(ended)
 
 

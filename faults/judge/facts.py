@@ -156,7 +156,7 @@ class Facts:
     @cached_property
     def _failed_spans(self) -> list[tuple[float, float]]:
         """When each call of `failed` began and ended, by their beginnings."""
-        return sorted((self.begun.get(each.made, each.time), each.time) for each, _ in self.failed)
+        return sorted((self.began(each), each.time) for each, _ in self.failed)
 
     @cached_property
     def _successes(self) -> list[float]:
@@ -215,9 +215,27 @@ class Facts:
         return fired | {number for number, (hit, _) in self.messages.items() if hit}
 
     @cached_property
-    def begun(self) -> dict[tuple[object, ...], float]:
-        """When each recorded call began."""
-        return {event.made: event.time for event in self.run.timeline.of("invoke")}
+    def _begun(self) -> dict[tuple[object, ...], Event]:
+        return {event.made: event for event in self.run.timeline.of("invoke")}
+
+    @cached_property
+    def calls_of(self) -> dict[str, list[tuple[Event, Event | None]]]:
+        """The program's own calls of each role, by their beginnings, each with its end, or None."""
+        found: defaultdict[str, list[tuple[Event, Event | None]]] = defaultdict(list)
+        ends = {each.made: each for each in self.run.timeline.of("ok", "fail", "info")}
+        for made, each in self._begun.items():
+            if not str(each.details.get("site")).startswith(INTERNAL):
+                found[each.role].append((each, ends.get(made)))
+        return dict(found)
+
+    def began(self, ended: Event) -> float:
+        """Return when a call began, by its end."""
+        return self._begun.get(ended.made, ended).time
+
+    def reached_its_limit(self, failed: Event) -> bool:
+        """Whether a call that failed had lasted as long as it may."""
+        limit = float(self._begun.get(failed.made, failed).details.get("timeout", 0.0))
+        return 0 < limit <= float(failed.details.get("seconds", 0.0))
 
     @cached_property
     def clocks(self) -> float:

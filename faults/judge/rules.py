@@ -359,8 +359,7 @@ def _reached_a_limit(facts: Facts) -> bool:
     chains = [*(each.links for each in facts.failures), *map(links_in, failed)]
     if any(_is_timeout(link) for links in chains for link in links):
         return True
-    limits = {event.made: float(event.details.get("timeout", 0.0)) for event in facts.run.timeline.of("invoke")}
-    return any(0 < limits.get(each.made, 0.0) <= float(each.details.get("seconds", 0.0)) for each in failed)
+    return any(map(facts.reached_its_limit, failed))
 
 
 def _is_timeout(link: Link) -> bool:

@@ -193,6 +193,51 @@ def test_a_callee_that_failed_by_a_call_of_its_own_leads_to_that_one() -> None:
     assert "(met in call shop:pay#1 of a to b, by call shop:pay#1 of b to c, which fault 1 hit: Raise" in line
 
 
+def waits(role: str, nth: int, *faults: int, begun: float, to: str) -> Event:
+    return event(role, "invoke", begun, site="shop:pay", nth=nth, to=to, faults=list(faults))
+
+
+def gave_up(seconds: float = 1.5) -> list[Event]:
+    """The end of a role whose call to ``b`` began at 1.0, and had to end within 1.5 s."""
+    call = {**PAY, "to": "b"}
+    error = raised("a", "Lost", text="out of time")
+    failed = event("a", "fail", 2.5, **call, links=error.details["links"], seconds=seconds)
+    return [event("a", "invoke", 1.0, **call, timeout=1.5), failed, error]
+
+
+@pytest.mark.parametrize(
+    ("others", "met"),
+    [
+        ([waits("b", 1, 0, begun=1.1, to="c")], ", which waited for call shop:pay#1 of b to c, which fault 1 hit: "),
+        (
+            [waits("b", 1, begun=1.1, to="c"), waits("c", 1, 0, begun=1.2, to="d")],
+            ", which waited for call shop:pay#1 of b to c, which waited for call shop:pay#1 of c to d, which fault 1",
+        ),
+        (calls("b", 1, 0, begun=1.1, ended=2.6, to="c"), ", which waited for call shop:pay#1 of b to c, which fault 1"),
+        (calls("b", 1, 0, begun=1.1, ended=2.4, to="c"), ", which meets no fault"),  # it was over
+        ([waits("b", 1, 0, begun=0.9, to="c")], ", which meets no fault"),  # it is older
+        ([waits("b", n, 0, begun=1.1, to="c") for n in (1, 2)], ", which meets no fault"),  # nobody knows for which
+    ],
+)
+def test_a_callee_that_waited_when_its_caller_gave_up_leads_to_the_call_for_which_it_waited(
+    others: list[Event], met: str
+) -> None:
+    line = lines(script(RAISE, *others, *gave_up()))[0]
+    assert f"(met in call shop:pay#1 of a to b{met}" in line
+
+
+def test_a_call_that_failed_before_its_time_out_did_not_fail_because_its_callee_waited() -> None:
+    waiting = waits("b", 1, 0, begun=1.1, to="c")
+    assert "of a to b, which meets no fault" in lines(script(RAISE, waiting, *gave_up(seconds=1.4)))[0]
+
+
+def test_two_roles_that_wait_for_each_other_lead_nowhere() -> None:
+    """On two machines, of whose clocks nobody knows which is ahead."""
+    boots = [event(role, "start", 0.0, pid=pid, boot=role) for role, pid in (("c", 3), ("d", 4))]
+    circle = [waits("b", 1, begun=1.1, to="a"), *gave_up()]
+    assert "of a to b, which meets no fault" in lines(script(RAISE, *boots, *circle))[0]
+
+
 def test_a_future_made_by_then_tells_the_error_after_words_of_its_own() -> None:
     for said, met in (("the callback: RuntimeError: why", True), ("why not", False)):
         [line] = lines(script(f"{RAISE} role=a nth=1", *calls("a", 1, 0, ended=2.0), raised("a", "Lost", text=said)))
