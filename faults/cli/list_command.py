@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from faults.cli.options import DEADLINE_OF_COMMAND, DIR
+from faults.cli.options import DEADLINE, DEADLINE_OF_COMMAND, DIR
 from faults.cli.reports import console, report, stored
 from faults.cli.targets import target_of
 from faults.ledger.ledger import Timeline
@@ -26,7 +26,7 @@ _ABOUT = (
 
 def main(arguments: Sequence[str], program: list[str] | None) -> int:
     """Run the command for a tutorial, or for the program of these words, and return its exit status."""
-    target, options = target_of("list", _ABOUT, arguments, program, ((DIR,), (DIR, DEADLINE_OF_COMMAND)))
+    target, options = target_of("list", _ABOUT, arguments, program, ((DIR, DEADLINE), (DIR, DEADLINE_OF_COMMAND)))
     with stored(options.dir) as (place, passed):
         found, judgement = target.once(Plan(), place)
         passed.append(judgement.passed)

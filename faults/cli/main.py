@@ -39,8 +39,8 @@ _USAGE = """usage: python -m faults COMMAND
 PLAN is a text or a file with at least one fault (docs/plans.md). `--healthy` in its place: a run without faults.
 `COMMAND NAME --help` lists the options for a tutorial, `COMMAND --help --script` those for your own program.
 Write options in full (but -j and -o), before `--script`, and all but --ignore and --same-file at most once.
-Exit status 0: pass; 1: fail; 2: bad input, a failure without faults, or an output
-that cannot be written; 3: unknown; 130: interrupted."""
+Exit status 0: pass; 1: fail; 2: bad input, a failure of the healthy run before a
+plan's, or an output that cannot be written; 3: unknown; 130: interrupted."""
 
 
 _REFUSED = (

@@ -79,7 +79,11 @@ RESTARTS: Option = (
         "help": "how often to start the world again when a role is lost, from its last checkpoint (default: 0)",
     },
 )
-DEADLINE = _time("--deadline", "seconds until a role that still runs is killed (default: computed from --timeout)")
+DEADLINE = _time(
+    "--deadline",
+    "seconds until a role that still runs is killed (default: 80 and four times --timeout, and what the plan lasts; "
+    "after a healthy run three times that run's, and the bound)",
+)
 
 
 def parser_of(command: str, about: str, *options: Option) -> Parser:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from faults.cli.options import BOUND, BUDGET, DEADLINE_OF_SWEEP, DIR, EXPECT, OF_RESULTS, RESTARTS, Option
+from faults.cli.options import BOUND, BUDGET, DEADLINE, DEADLINE_OF_SWEEP, DIR, EXPECT, OF_RESULTS, RESTARTS, Option
 from faults.cli.progress_bar import countdown
 from faults.cli.reports import REPORTS, check_reports, report_sweep, stored
 from faults.cli.targets import Target, target_of
@@ -122,7 +122,7 @@ _ABOUT = (
     "Run a program of your own without faults to find its RPC call sites. Then run it once for each site, each kind of "
     "fault, and the first and the last call, and check its results.",
 )
-_OPTIONS = ((RESTARTS, *OF_SWEEPS), (*OF_RESULTS, DEADLINE_OF_SWEEP, BOUND, *OF_SWEEPS))
+_OPTIONS = ((RESTARTS, DEADLINE, *OF_SWEEPS), (*OF_RESULTS, DEADLINE_OF_SWEEP, BOUND, *OF_SWEEPS))
 
 
 def main(arguments: Sequence[str], program: list[str] | None) -> int:

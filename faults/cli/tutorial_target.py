@@ -49,8 +49,8 @@ class TutorialTarget:
     def again(self, place: Path) -> tuple[Run, Runner]:
         """Run it without faults. A role that still runs after three times that run's seconds, the bound, and what a
         plan lasts, is killed, unless another deadline is given."""
-        healthy_run = partial(run, self.subject, recorded=True, trace=self.trace, restarts=self.restarts)
-        found = healthy(healthy_run, self.name, place / "healthy")
+        how = {"recorded": True, "trace": self.trace, "restarts": self.restarts, "deadline": self.deadline}
+        found = healthy(partial(run, self.subject, **how), self.name, place / "healthy")
         due = (3 + self.restarts) * found.seconds + bound_of_timeout(self.subject.timeout) + MARGIN
         return found, partial(self._under, due)
 

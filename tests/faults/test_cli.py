@@ -18,6 +18,7 @@ import pytest
 
 from faults.cli.main import main
 from faults.cli.options import read_plan, startable
+from faults.ledger import record
 from faults.plan import Plan, PlanError
 from reference.system import temporary_folders
 from tests.support.processes import children_of, descendants_of, end, left_after
@@ -58,6 +59,16 @@ def test_a_tutorial_that_misses_its_deadline_is_hung(capsys: pytest.CaptureFixtu
     (seconds,) = re.findall(r"^parameter_server .*: ([\d.]+) s healthy", said.out, re.MULTILINE)
     assert float(seconds) < 60  # the deadline of a run without the option is later than that
     shutil.rmtree(said.err.strip().removeprefix("stored in "))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("command", "status"), [("list", 1), ("sweep", 2), ("shrink", 2)])
+def test_a_healthy_run_has_the_deadline_that_is_given(command: str, status: int, tmp_path: Path) -> None:
+    plan = ["--plan", "Crash role=ps at=up@ps"] if command == "shrink" else []
+    given = ["--steps", "1000000", "--deadline", "4", "--dir", str(tmp_path / "new")]
+    assert main([command, "parameter_server", *given, *plan]) == status
+    folder = tmp_path / "new" if command == "list" else tmp_path / "new" / "healthy"
+    assert record.read(folder).seconds < 60
 
 
 @pytest.mark.parametrize("command", ["list", "run", "sweep"])
