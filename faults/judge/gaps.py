@@ -16,6 +16,8 @@ NO_RPC = (
     "this package is not installed there, or is editable)"
 )
 
+ELSEWHERE = "; if it ran on another host, its FAULTS_RUN has to name this same folder"
+
 
 def gaps(facts: Facts) -> list[str]:
     """Return one line for each gap; none if the record is whole."""
@@ -43,7 +45,7 @@ def _of_ledgers(facts: Facts) -> Iterator[str]:
     peers = [role for event in run.timeline.of("up") for role in event.details.get("workers") or ()]
     for role in dict.fromkeys([*played, *peers]):
         if role not in run.timeline.roles:
-            yield f"{role}: no ledger"
+            yield f"{role}: no ledger{ELSEWHERE if run.is_script else ''}"
     known = {life.process for life in facts.lives}
     yield from (f"process {end.process}, which {end.text}: no ledger" for end in run.lost if end.process not in known)
     if not run.is_script and wanted:
@@ -54,10 +56,7 @@ def _of_ledgers(facts: Facts) -> Iterator[str]:
 
 
 def _of_other_runs(run: Run) -> Iterator[str]:
-    """Name the ledgers of several runs. In one run, a program may start a role several times, in any processes."""
-    starts = run.timeline.of("start")
-    if run.complete:
-        found = {event.role: 2 for event in starts if event.time > run.seconds}
-    else:
-        found = Counter(role for role, _ in {(event.role, event.details.get("pid")) for event in starts})
-    yield from (f"{role}: one ledger of {count} runs" for role, count in found.items() if count > 1)
+    """Name the ledgers into which a later run has written, too. In one run, a program may start a role several times,
+    in any processes."""
+    later = [event.role for event in run.timeline.of("start") if run.complete and event.time > run.seconds]
+    yield from (f"{role}: one ledger of 2 runs" for role in dict.fromkeys(later))

@@ -293,9 +293,20 @@ def _is_crash(facts: Facts, failure: Failure) -> bool:
 def is_store_race(facts: Facts, failure: Failure) -> bool:
     if not any("DistNetworkError" in link.types for link in failure.links):
         return False
+    up = facts.last[failure.role].of("up") if failure.role in facts.last else None
+    if up is None or not all(_was_counted(facts, role) for role in up.details.get("workers") or facts.last):
+        return False
     left = [each for each in _left_together(facts) if each.time <= failure.time + facts.clocks]
     own = [event.time + facts.clocks for event in left if event.role == failure.role]
     return bool(own) and any(event.role != failure.role and event.time < own[-1] for event in left)
+
+
+def _was_counted(facts: Facts, role: str) -> bool:
+    """Whether a role may have come to the last count of the common shutdown."""
+    life = facts.last.get(role)
+    if life is None or life.of("shutdown") is None:
+        return False
+    return life.of("left") is not None or (role, life.process) not in facts.killed
 
 
 def _mistake(facts: Facts, failure: Failure) -> str:

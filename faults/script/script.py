@@ -103,7 +103,8 @@ def execute(
         told = {pid: status for pid, status in statuses(place).items() if status is not None}
         gone = {pid: seen for pid, seen in ends.seen.items() if pid not in told}
         fields = {"ends": {COMMAND: end}, "running": sorted(running), "waits": waiting, "statuses": told, "gone": gone}
-        return fields, orphans or left()
+        # An overdue command was killed here: it could not end who leads a session of its own, as torchrun's ranks do.
+        return fields, orphans if overdue else orphans or left()
 
 
 class _Ends:

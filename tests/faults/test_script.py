@@ -159,6 +159,20 @@ def test_an_overdue_script_that_looks_like_a_resource_tracker_is_killed(tmp_path
     assert found.ends[COMMAND].kind == "Overdue"
 
 
+@pytest.mark.long
+def test_what_an_overdue_script_had_to_end_by_itself_is_ended_and_not_told_as_left(tmp_path: Path) -> None:
+    """As torchrun's ranks, which lead sessions of their own."""
+    text = """if True:
+        import subprocess, time
+        print(subprocess.Popen(["sleep", "1000"], start_new_session=True).pid, flush=True)
+        time.sleep(1000)
+    """
+    found, _ = run_script([sys.executable, "-c", text], Plan(), tmp_path / "run", deadline=2)
+    assert found.ends[COMMAND].kind == "Overdue"
+    assert found.leaks == []
+    assert not Path("/proc", (tmp_path / "run" / RESULTS / OUTPUT).read_text().strip()).exists()
+
+
 def test_children_of_a_killed_role_have_longer_to_end(tmp_path: Path) -> None:
     """A DataLoader's workers need it: they check every 5 s whether their parent still lives."""
     ledger = Ledger(tmp_path, "till")

@@ -605,14 +605,21 @@ class TestNobodyIsConvicted:
             late = script(DELAY, fired(), *begun, first, own, raised("b", "DistNetworkError", time), status=1)
             assert verdict(late) == "failed loudly"
         assert convicted(*begun, first, own, name="RuntimeError")
+        third = [event("b", "up", 0.5, workers=["a", "b", "c"]), *started("c")]
         for events in (
             [*begun, left("b", 2.0), own],  # the other one has not left
             [*begun, left("a", 3.5), own],
             [*begun, first, left("c", 2.5)],  # it has not begun its shutdown
             [rude[0], begun[1], first, own],
             [begun[0], rude[1], first, own],
+            [*begun, *third, first, own],  # the third one has not come
         ):
             assert convicted(*events)
+        third.append(event("c", "shutdown", 1.0, graceful=True))
+        failed = [*begun, *third, first, own, raised("b", "DistNetworkError", 4.0)]
+        for events, race in (([], True), ([crashed("c", 1.5)], False)):  # whoever died there has not counted itself
+            run = script("Crash role=c at=shutdown@c", *failed, *events, status=1, cut="c")
+            assert any("torch's own race" in note for note in judge(run).notes) is race
 
     @pytest.mark.long
     def test_by_a_real_rank_that_reads_the_last_count_after_the_first_rank_has_ended(
