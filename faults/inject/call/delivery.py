@@ -259,14 +259,18 @@ class Delivery:
     def _corrupted(self, number: int, fault: Fault, result: Any, error: Exception | None) -> Any:
         """Change a tensor of the answer: at once, or if the answer is a future, when that completes."""
         if error is not None:
-            self.write("failed", number, fault, side="reply", why="the reply holds no tensor: the function raised")
+            self.write("failed", number, fault, side="reply", why="the reply holds no tensor: the call raised")
             return result
         if self.envelope.asynchronous and is_future(result):
             return result.then(partial(self._corrupted_later, number, fault))
         return self.corrupter.message(number, fault, result)
 
     def _corrupted_later(self, number: int, fault: Fault, done: Future[Any]) -> Any:
-        value = done.value()
+        try:
+            value = done.value()
+        except Exception as error:
+            self._corrupted(number, fault, None, error)
+            raise
         with self.callee.ledger.own_errors():
             return self.corrupter.message(number, fault, value)
 
