@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from faults.plan import text as words
 from faults.plan.fields import FIELDS, check_value
-from faults.plan.kinds import Kind, check_name, kind_of
+from faults.plan.kinds import NAMED, Kind, check_name, kind_of
 from faults.plan.places import Moment, PlanError, shown
 from reference.system.json_objects import NoObject, json_object
 
@@ -86,7 +86,7 @@ class Fault:
     @property
     def traits(self) -> Kind:
         """What holds for all faults of this kind at this place."""
-        return kind_of(self.kind, self._given())
+        return next(kind for kind in NAMED[self.kind] if getattr(self, kind.mark) is not None)
 
     @property
     def place(self) -> str:

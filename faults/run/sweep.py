@@ -14,6 +14,7 @@ from faults.judge.facts import Facts
 from faults.judge.rules import Judgement
 from faults.ledger.moments_seen import Moments
 from faults.ledger.record import Run
+from faults.plan.fields import check_value
 from faults.plan.kinds import CALLS, Called, OfCall
 from faults.plan.places import INTERNAL
 from faults.plan.plan import Fault, Plan, PlanError
@@ -106,10 +107,12 @@ def every_way(
             yield Unhurt(site, "all", "not a call of the program; a plan can name it")
             continue
         try:
-            for kind in CALLS:
-                yield from _ways(site, calls, kind, timeout, names)
+            check_value("a fault", "site", site)
         except PlanError as error:
             yield Unhurt(site, "all", f"no plan can name it: {error}")
+            continue
+        for kind in CALLS:
+            yield from _ways(site, calls, kind, timeout, names)
     for each in moments:
         try:
             yield from _at(each, names)
@@ -121,12 +124,11 @@ def _ways(site: str, calls: Called, kind: OfCall, timeout: float, names: Collect
     for name, values in kind.named_variants():
         if name not in names:
             continue
-        found = kind.occurrences(site, calls, values, timeout)
-        if isinstance(found, str):
-            yield Unhurt(site, name, found)
-            continue
-        for occurrence, where in found.items():
-            yield Cell(site, name, occurrence, Fault(kind=kind.name, site=site, **where, **values))
+        try:
+            for occurrence, where in kind.occurrences(site, calls, values, timeout).items():
+                yield Cell(site, name, occurrence, Fault(kind=kind.name, site=site, **where, **values))
+        except PlanError as error:
+            yield Unhurt(site, name, str(error))
 
 
 def _at(moments: Moments, names: Collection[str]) -> Iterator[Cell]:

@@ -19,7 +19,8 @@ from faults.inject.call.delivery import CalleeState, FaultError, deliver
 from faults.inject.call.envelope import Envelope
 from faults.inject.call.replies import completed
 from faults.ledger import ledger
-from faults.plan import Plan
+from faults.plan import Plan, kinds
+from faults.plan.kinds import OfCall
 
 SITE = "shop:pay"
 
@@ -199,6 +200,19 @@ def test_only_an_error_of_faults_itself_is_recorded_as_such(
     assert all("in wait" in each.details["stack"] for each in found)
 
 
+@pytest.mark.parametrize("side", ["request", "reply"])
+def test_a_kind_that_is_only_declared_is_an_error_of_faults_itself(
+    side: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stale = type("Stale", (OfCall,), {"name": "Stale", "needs": ("site", "side", "seconds")})
+    monkeypatch.setitem(kinds.NAMED, "Stale", [stale()])
+    monkeypatch.setattr(kinds, "NAMES", ("Stale",))
+    with pytest.raises(NotImplementedError):
+        paid(f"Stale side={side} seconds=0.01", Shop())
+    found = [each.details["error"] for each in ledger.read(tmp_path).of("broken")]
+    assert found == [f"NotImplementedError: no Stale of a {side}"]
+
+
 def test_faults_of_one_call_come_in_the_order_of_the_plan(tmp_path: Path) -> None:
     shop = Shop()
     with pytest.raises(KeyError):
@@ -333,12 +347,11 @@ def refuse(x: Any) -> Any:
 def test_an_error_stays_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"^no sale$"):
         deliver(corrupted("reply", "bit"), refuse, (torch.ones(1),), {})
-    (failed,) = ledger.read(tmp_path).of("failed")
-    assert failed.details["why"] == "the reply holds no tensor: the function raised"
-    assert failed.details["side"] == "reply"
     with pytest.raises(RuntimeError, match="no sale"):
         deliver(corrupted("reply", "bit", later=True), lambda x: completed(x).then(refuse), (torch.ones(1),), {}).wait()
-    assert ledger.read(tmp_path).of("fired") == []
+    found = ledger.read(tmp_path).of("fired", "failed")
+    told = [(each.event, each.details["side"], each.details["why"]) for each in found]
+    assert told == [("failed", "reply", "the reply holds no tensor: the call raised")] * 2
 
 
 def test_a_reply_that_cannot_be_pickled_is_left_to_rpc(tmp_path: Path) -> None:

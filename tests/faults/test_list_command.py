@@ -24,7 +24,7 @@ def test_a_call_without_a_name_leaves_the_other_plans(capsys: pytest.CaptureFixt
     events = [Event("till", "invoke", n, {"site": site, **call}) for n, site in enumerate(("m:<lambda>", "m:pay"))]
     print_calls("my.py", Timeline((Event("till", "up", 0), *events), {}, ("till",)), 3.0)
     assert listed(capsys.readouterr().out) == [
-        "# none for m:<lambda>: no plan can name it: Delay: 'site' must be 'module:qualified.name', got 'm:<lambda>'",
+        "# none for m:<lambda>: no plan can name it: a fault: 'site' must be 'module:qualified.name', got 'm:<lambda>'",
         "Delay site=m:pay role=till nth=1 side=request seconds=0.2",
         "Hold site=m:pay role=till nth=1 side=request seconds=0.2",
         "Raise site=m:pay role=till nth=1 side=request",

@@ -18,6 +18,7 @@ from faults.ledger.record import Run, read
 from faults.plan import Fault, Plan
 from faults.plan.fields import ENGINE_SITES
 from faults.plan.kinds import Called
+from faults.plan.kinds.calls import Delay
 from faults.plan.places import Moment
 from faults.run.runs import Subject
 from faults.run.sweep import Cell, SweepFailed, Unhurt, breadth_first, every_way, healthy, variants
@@ -112,6 +113,14 @@ def test_what_torch_sends_is_swept_by_what_can_hit_it() -> None:
     kinds = {site: {cell.injection for cell in found if cell.site == site} for site in ENGINE_SITES}
     assert kinds["torch:backward"] == {"Delay request", "Corrupt request"}
     assert kinds["torch:to_here"] == {*UNASKED, "Corrupt reply"} - {"Raise flight"}
+
+
+def test_a_kind_that_refuses_a_site_hides_no_other_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Delay, "refusal", lambda *_: "not here")
+    found = list(every_way({"m:f": SITES["m:f"]}, 3.0, UNASKED))
+    refused = [each for each in found if isinstance(each, Unhurt)]
+    assert refused == [Unhurt("m:f", f"Delay {side}", "not here") for side in ("request", "reply")]
+    assert {each.injection for each in found} == {*UNASKED}
 
 
 def test_a_subject_that_calls_nothing_is_not_swept(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ class Delivery:
             if fault.side == "request" and fault.kind == "Corrupt":
                 function = self.corrupter.request(number, fault, function)
             elif fault.side == "request" or fault.when == "before":
-                self._before(number, fault)
+                self.before(number, fault)
                 if fault.kind == "Drop":
                     return Future()  # never completed, so the caller waits until its own timeout
         result, error = None, None
@@ -138,7 +138,8 @@ class Delivery:
         self.raised.add(id(error))
         return error
 
-    def _before(self, number: int, fault: Fault) -> None:
+    def before(self, number: int, fault: Fault) -> None:
+        """Apply a fault before the call executes, or before the gradient leaves."""
         if fault.kind == "Crash":
             self._crash(number, fault)
             return
@@ -150,6 +151,8 @@ class Delivery:
             raise self._planned(fault)
         if fault.kind == "Delay":
             self.wait(number, fault)
+        elif fault.kind != "Drop":
+            raise NotImplementedError(f"no {fault.kind} of a request")
 
     def _crash(self, number: int, fault: Fault) -> None:
         """End this process. If the program handles the signal, the call goes on as the program does."""
@@ -248,6 +251,8 @@ class Delivery:
                 return Future()
             if fault.kind == "Raise":
                 result, error = failing(result, self._planned(fault))
+            elif fault.kind != "Delay":
+                raise NotImplementedError(f"no {fault.kind} of a reply")
             late += fault.seconds or 0.0
         # If an asynchronous function does not answer with a future, torch reports that mistake of the program.
         if late and (is_future(result) or error is not None or not self.envelope.asynchronous):
@@ -259,14 +264,18 @@ class Delivery:
     def _corrupted(self, number: int, fault: Fault, result: Any, error: Exception | None) -> Any:
         """Change a tensor of the answer: at once, or if the answer is a future, when that completes."""
         if error is not None:
-            self.write("failed", number, fault, side="reply", why="the reply holds no tensor: the function raised")
+            self.write("failed", number, fault, side="reply", why="the reply holds no tensor: the call raised")
             return result
         if self.envelope.asynchronous and is_future(result):
             return result.then(partial(self._corrupted_later, number, fault))
         return self.corrupter.message(number, fault, result)
 
     def _corrupted_later(self, number: int, fault: Fault, done: Future[Any]) -> Any:
-        value = done.value()
+        try:
+            value = done.value()
+        except Exception as error:
+            self._corrupted(number, fault, None, error)
+            raise
         with self.callee.ledger.own_errors():
             return self.corrupter.message(number, fault, value)
 

@@ -150,6 +150,5 @@ def _hurt(delivery: Delivery, envelope: Envelope, gradients: Any) -> Any:
         if fault.kind == "Corrupt":
             gradients = delivery.corrupter.message(number, fault, gradients)
         else:
-            delivery.write("fired", number, fault, side=fault.side)
-            delivery.wait(number, fault)
+            delivery.before(number, fault)
     return gradients

@@ -11,12 +11,12 @@ from faults.plan.kinds.kind import Kind, Seen
 from faults.plan.kinds.messages import OfMessage
 from faults.plan.places import PlanError, shown
 
-__all__ = ["CALLS", "KINDS", "NAMES", "Called", "Kind", "OfCall", "OfMessage", "Seen", "check_name", "kind_of"]
+__all__ = ["CALLS", "KINDS", "NAMED", "NAMES", "Called", "Kind", "OfCall", "OfMessage", "Seen", "check_name", "kind_of"]
 
 CALLS: tuple[OfCall, ...] = calls.KINDS
 KINDS: tuple[Kind, ...] = (*CALLS, *messages.KINDS, *processes.KINDS, *networks.KINDS)
 NAMES = tuple(dict.fromkeys(kind.name for kind in KINDS))
-_NAMED = {name: [kind for kind in KINDS if kind.name == name] for name in NAMES}
+NAMED = {name: [kind for kind in KINDS if kind.name == name] for name in NAMES}
 
 
 def check_name(name: object) -> None:
@@ -28,7 +28,7 @@ def check_name(name: object) -> None:
 def kind_of(name: str, given: Mapping[str, Any]) -> Kind:
     """Return the kind of a fault with these fields. Raises PlanError: they do not determine its place."""
     check_name(name)
-    places = _NAMED[name]
+    places = NAMED[name]
     found = places if len(places) == 1 else [kind for kind in places if kind.mark in given]
     if len(found) != 1:
         wanted = " or ".join(repr(kind.mark) for kind in places)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from faults.plan import crash_ways
 from faults.plan.fields import BACKWARD, ENGINE_SITES, TO_HERE
 from faults.plan.kinds.kind import Kind, Seen
+from faults.plan.places import PlanError
 from faults.plan.possible_faults import Program
 
 if TYPE_CHECKING:
@@ -84,12 +85,9 @@ class OfCall(Kind):
 
     def occurrences(
         self, site: str, calls: Called, values: Mapping[str, Any], turn: float
-    ) -> Mapping[str, Mapping[str, Any]] | str:
+    ) -> Mapping[str, Mapping[str, Any]]:
         """Return the fields by which a sweep hits the first caller's first call, and the last caller's last one, if
-        that is another; or why it cannot. ``turn``: seconds that a call waits for its turn."""
-        reason = self.refusal_at(site, values.get("side"))
-        if reason is not None:
-            return reason
+        that is another. ``turn``: seconds that a call waits for its turn. Raises PlanError: a sweep cannot hit them."""
         (first, _), (last, count) = next(iter(calls.callers.items())), list(calls.callers.items())[-1]
         found = {"first": {"role": first, "nth": 1}, "last": {"role": last, "nth": count}}
         if first == last and count == 1:
@@ -191,9 +189,9 @@ class Raise(_Answered):
 
     def occurrences(
         self, site: str, calls: Called, values: Mapping[str, Any], turn: float
-    ) -> Mapping[str, Mapping[str, Any]] | str:
+    ) -> Mapping[str, Mapping[str, Any]]:
         if calls.remote and values["side"] == "flight":
-            return "a `remote` has no future that could fail"
+            raise PlanError("a `remote` has no future that could fail")
         return super().occurrences(site, calls, values, turn)
 
     def choices(self, name: str, program: Program, drawn: Mapping[str, Any]) -> Sequence[Any]:
@@ -266,15 +264,12 @@ class Order(OfCall):
 
     def occurrences(
         self, site: str, calls: Called, values: Mapping[str, Any], turn: float
-    ) -> Mapping[str, Mapping[str, Any]] | str:
+    ) -> Mapping[str, Mapping[str, Any]]:
         """Let callers execute in reverse: the opposite of the order in which they mostly call."""
-        reason = self.refusal_at(site, None)
-        if reason is not None:
-            return reason
         if len(calls.callers) == 1:
-            return f"{next(iter(calls.callers))} alone calls it"
+            raise PlanError(f"{next(iter(calls.callers))} alone calls it")
         if len(calls.callees) > 1:
-            return f"it executes on several roles: {', '.join(calls.callees)}"
+            raise PlanError(f"it executes on several roles: {', '.join(calls.callees)}")
         numbers = {"first": 1, "last": min(calls.callers.values())}
         roles = tuple(reversed(list(calls.callers)))
         return {
