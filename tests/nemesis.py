@@ -32,6 +32,7 @@ from faults.judge.rules import LOUD, Judgement
 from faults.ledger.moments_seen import census, roles_of, steps_of
 from faults.ledger.record import Run
 from faults.plan import Fault, Plan, PlanError
+from faults.plan.kinds import KINDS
 from faults.run.runs import Subject, run
 from faults.run.shrink import Shrinker
 from faults.run.sweep import SweepFailed, healthy
@@ -44,7 +45,8 @@ from tests.programs.running import run_under
 from tests.programs.verdicts import COMMANDS
 
 ALL = list(HealthCheck)
-KINDS = ("Delay", "Order", "Pause", "Hold", "Raise", "Drop", "Duplicate", "Crash")
+PLACES = ("call", "message", "process")
+DRAWN = tuple(dict.fromkeys(kind.name for kind in KINDS if kind.place in PLACES and not kind.asked))
 # Those that lose nothing, so that no failure is needed (docs/verdicts.md), and take no longer than the programs wait.
 # An `Order` ends a call that waits for longer than its own seconds.
 GENTLE = frozenset({"Delay", "Pause", "Hold"})
@@ -54,7 +56,6 @@ TIMEOUT, DEADLINE = 3.0, 100.0
 # This program waits for torch's default of a minute.
 FOREIGN = tuple(f"{name}.py" for name in COMMANDS if name != "parameter_server")
 NAMES = (*TUTORIALS, *FOREIGN)
-PLACES = ("call", "message", "process")
 # The examples that Hypothesis draws for a pool of faults of one kind, and the most plans of a program.
 POOL, MOST = 40, 1000
 # How often a plan runs again without the faults that did not fire.
@@ -101,7 +102,7 @@ class Target:
     def plans(self, seed: int) -> Iterator[Plan]:
         """Draw different plans of one to four faults of calls, messages and processes, each kind equally often."""
         chance = random.Random(f"{seed} {self.name}")
-        kinds, most = (("Crash",), self.restarts) if self.restarts else (KINDS, 4)
+        kinds, most = (("Crash",), self.restarts) if self.restarts else (DRAWN, 4)
         pools = [pool for kind in kinds if (pool := self._faults(kind, chance.randrange(2**32)))]
         seen = set[Plan]()
         for _ in range(MOST):

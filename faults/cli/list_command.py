@@ -68,7 +68,7 @@ _NAMES = [next(iter(kind.named_variants()))[0] for kind in CALLS]
 
 
 def _of_sites(sites: Mapping[str, Called], turn: float) -> Iterator[str]:
-    """A plan for each site and each kind that can hit it: the first call of its first caller."""
+    """A plan for each site and each kind that can hit it, as a sweep hits it first."""
     for each in every_way(sites, turn, _NAMES):
         if isinstance(each, Cell) and each.occurrence == "first":
             yield str(each.fault)

@@ -201,13 +201,14 @@ def without_effect(facts: Facts) -> Iterator[str]:
         for number in each.details.get("faults", ()):
             for known in ((number, each.role), (number, each.role, *each.call)):
                 calls.setdefault(known, set()).add(ends.get(each.made, ""))
-    effective = {each.details.get("fault") for each in timeline.of("effective")}
+    # By the call; events of a fault at another place have none.
+    worked = {(each.details.get("fault"), each.details.get("caller"), *each.call) for each in timeline.of("effective")}
     unreturned = {life.process for life in facts.lives if not life.end.returned}
     for fired in firings(facts.run):
         number, caller = fired.details["fault"], fired.details.get("caller")
         fault = facts.run.plan.faults[number]
         # A fault may name another of the call's sites than its caller's ledger does.
         hit = calls.get((number, caller, *fired.call)) or calls.get((number, caller), set())
-        seen = Seen(number in effective, hit, fired.details.get("pid") in unreturned)
+        seen = Seen((number, caller, *fired.call) in worked, hit, fired.details.get("pid") in unreturned)
         if not fault.traits.had_effect(fault, seen):
             yield f"{fault} fired, but {fault.traits.seen_instead(fired.details)}"

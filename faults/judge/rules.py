@@ -337,7 +337,7 @@ def _is_of_plan(facts: Facts, failure: Failure, link: Link) -> bool:
 
 
 def _was_corrupted(facts: Facts, time: float) -> bool:
-    """Whether a `Corrupt` had changed data by then."""
+    """Whether a fault had changed data by then."""
     faults = facts.run.plan.faults
     corrupts = [number for number, fault in enumerate(faults) if fault.traits.changes_data]
     events = [each for each in facts.run.timeline.of("effective") if each.details.get("fault") in corrupts]

@@ -142,6 +142,11 @@ def test_the_first_effect_is_the_firing_or_the_call_that_shows_it() -> None:
     assert {number: each and each.time for number, each in found.items()} == {0: 1.5, 1: 2.0, 2: 2.0, 3: None}
 
 
+def effective(number: int) -> Event:
+    """The effect of what `fired` makes."""
+    return replace(fired(number, time=2.5), event="effective")
+
+
 def seen(run: Run) -> list[str]:
     return list(without_effect(Facts(run)))
 
@@ -180,8 +185,8 @@ class TestEffects:
     )
     def test_a_fault_with_a_receipt_needs_it(self, plan: str, instead: str) -> None:
         hit, told = fired(old="0x3f"), f"{Plan.parse(plan)} fired, but {instead}"
-        assert seen(world(plan, hit, event("b", "effective", 2.5, fault=0))) == []
-        assert seen(world(plan, hit, event("b", "effective", 2.5, fault=1))) == [told]
+        assert seen(world(plan, hit, effective(0))) == []
+        assert seen(world(plan, hit, effective(1))) == [told]
 
     def test_a_delay_whose_caller_gave_up(self) -> None:
         assert seen(world(DELAY, HIT, fired(), call("info"))) == []
@@ -211,3 +216,4 @@ class TestEffects:
         second = replace(fired(time=3.0), details={**fired().details, "nth": 2})
         hit = call("invoke", nth=2, faults=[0])
         assert len(seen(world(EVERY, HIT, hit, fired(), second, call("ok", nth=2)))) == 1
+        assert len(seen(world("Duplicate site=shop:pay every=true", fired(), second, effective(0)))) == 1

@@ -14,7 +14,7 @@ from faults.judge.rules import judge
 from faults.plan import Plan
 from tests import nemesis
 from tests.judge.by_hand import CRASH, crashed, raised, script, started
-from tests.nemesis import KINDS, Target, hunt, judged, may_come, shrunk
+from tests.nemesis import DRAWN, Target, hunt, judged, may_come, shrunk
 from tests.support import roles_subjects as plays
 
 # A till waits for a second, of which the import of torch must use up nothing.
@@ -86,7 +86,7 @@ def test_the_seed_decides_the_plans(tmp_path: Path) -> None:
     assert drawn[0] == drawn[1] != drawn[2]
     assert len(set(drawn[0])) == 50
     assert {len(plan.faults) for plan in drawn[0]} == {1, 2, 3, 4}
-    assert {fault.kind for plan in drawn[0] for fault in plan.faults} == set(KINDS) - {"Order"}, "there is one till"
+    assert {fault.kind for plan in drawn[0] for fault in plan.faults} == set(DRAWN) - {"Order"}, "there is one till"
 
 
 def test_a_hunt_ends_in_time_and_tells_each_run(tmp_path: Path) -> None:

@@ -37,7 +37,8 @@ class Kind:
         mark: the field by which a fault of this name is known to be at this place.
         needs, may: the fields that a fault has to have, and those that it may have.
         words: further words that a field takes, besides those of `fields.WORDS`.
-        did: what a firing has done, as a sentence says it, with words in braces for `faults.judge.story`.
+        did: what a firing has done, as a sentence of `faults.judge.story` says it, which knows the words {call},
+            {function}, {callee}, {side}, {role}, {peer} and {message}.
         harm: draws shrink towards kinds with less. Of two with the same harm, the first of the registry.
         asked: why it is drawn only if it is named; empty if it always is.
         drawn: the values that are drawn for a field, the smallest first.
