@@ -398,7 +398,7 @@ def _notes(facts: Facts, verdict: str) -> Iterator[str]:
         if why := of_torch(facts, failure):
             yield f"{failure}: {why}"
     yield from proof.repeated(facts.run)
-    yield from without_effect(facts)
+    yield from dict.fromkeys(without_effect(facts))
     if facts.every_role_returned:
         yield from holdings.of_timeline(facts.run.timeline)[1]
     if verdict == "unchecked" and facts.run.is_script:
