@@ -236,7 +236,7 @@ def _images(case: Any, _: Trace) -> Tensors:
     model = module.initial_model(case)
     found = {f"initial/{name}": buffer for name, buffer in model.named_buffers()}
     for trainer in module.trainer_names(case):
-        found |= _by_step(trainer, ("inputs", "labels"), module.Trainer(case, trainer).get_next_batch())
+        found |= _by_step(trainer, ("inputs", "labels"), module.batches(case, trainer))
     return found
 
 
@@ -251,7 +251,7 @@ def _hybrid_ddp(case: Any, _: Trace) -> Tensors:
     module = load("hybrid_ddp")
     found: Tensors = {}
     for trainer in module.trainer_names(case):
-        found |= _by_step(trainer, ("indices", "target"), module.get_next_batch(case, trainer))
+        found |= _by_step(trainer, ("indices", "target"), module.batches(case, trainer))
     return found
 
 
