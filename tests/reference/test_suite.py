@@ -27,6 +27,11 @@ def test_ids_are_used_once_and_begin_with_their_tutorial() -> None:
     assert {entry.tutorial for entry in chosen("core")} == set(reference.TUTORIALS)
 
 
+def test_every_tutorial_has_a_page_for_other_implementations() -> None:
+    pages = {page.stem for page in (Path(__file__).parents[2] / "docs" / "conformance").glob("*.md")}
+    assert pages == {*reference.TUTORIALS, "matrix"}
+
+
 @pytest.mark.parametrize("entry", [entry for entry in CATALOGUE if not entry.core], ids=lambda entry: entry.id)
 def test_an_id_always_means_the_same_case(entry: Entry) -> None:
     """Those of the core suite are checked where that is opened: in the fixture ``suite``."""
