@@ -51,7 +51,7 @@ _ROWS: list[tuple[str, ...]] = _ERRATA.findall((DOCS / "errata.md").read_text(en
 
 
 def _range(name: str, seed: str) -> tuple[int, int]:
-    first, last = _STEPS[name].get(seed, (0, -1))
+    first, last = _STEPS.get(name, {}).get(seed, (0, -1))
     return first, last + 1
 
 
@@ -96,6 +96,7 @@ def read(_: Any, *place_and_content: Any) -> None:
     content = place_and_content[-1]
     content[0] = _FOLDER.sub(r"\1", _TUTORIAL.sub(r"](tutorials/\1.md)", content[0]))
     content[0] = content[0].replace("](CHANGELOG.md)", "](changelog.md)")
+    content[0] = content[0].replace("tutorials/*", "\n".join(f"tutorials/{name}" for name in TUTORIALS))
 
 
 def setup(app: Any) -> None:

@@ -129,10 +129,7 @@ class Trainer:
         self.recorder = Recorder(case, {})
 
     def get_next_batch(self) -> Iterator[Batch]:
-        """Yield per round images (batch_size, 3, image_w, image_h) and one-hot labels (batch_size, num_classes)."""
-        case = self.case
-        shape = (case.batch_size, 3, case.image_w, case.image_h)
-        for inputs, labels in random_images(case, self.name, shape, case.num_classes):
+        for inputs, labels in batches(self.case, self.name):
             yield inputs.to(self.device), labels.to(self.device)
 
     def train(self) -> Mapping[str, torch.Tensor]:
@@ -162,6 +159,11 @@ class Trainer:
         loss = self.loss_fn(m(inputs), labels)
         loss.backward()
         return loss.detach().cpu()
+
+
+def batches(case: Case, trainer: str) -> Iterator[Batch]:
+    """Draw per round images (batch_size, 3, image_w, image_h) and one-hot labels (batch_size, num_classes)."""
+    return random_images(case, trainer, (case.batch_size, 3, case.image_w, case.image_h), case.num_classes)
 
 
 def check_shapes(got: Tensors, wanted: Tensors) -> None:

@@ -30,6 +30,7 @@ from reference.verify.verify import KnownErrors, case_of
 
 # In which order an implementation has to add or apply what several roles send, by tutorial.
 ORDER = {
+    **dict.fromkeys(("rpc_basics", "rref_dataflow", "rnn"), "one role computes everything"),
     "parameter_server": "order/events has one row (kind, worker) per call: kind 0 pulls, kind 1 pushes; worker from 0",
     "batch_parameter_server": "gradients are added in the trainers' order, trainer1 first",
     "sharded_parameter_server": "gradients are added in the trainers' order, trainer1 first",
@@ -65,7 +66,7 @@ class Prepared:
             "id": self.entry.id,
             "tutorial": tutorial,
             "case": json.loads(self.case.to_json()),
-            "order": ORDER.get(tutorial, "one role computes everything"),
+            "order": ORDER[tutorial],
             "inputs": _shapes(sorted(self.inputs.items())),
             "outputs": _shapes(sorted(self.outputs.items())),
             "optional": _shapes(self.optional.items()),
@@ -235,7 +236,7 @@ def _images(case: Any, _: Trace) -> Tensors:
     model = module.initial_model(case)
     found = {f"initial/{name}": buffer for name, buffer in model.named_buffers()}
     for trainer in module.trainer_names(case):
-        found |= _by_step(trainer, ("inputs", "labels"), module.Trainer(case, trainer).get_next_batch())
+        found |= _by_step(trainer, ("inputs", "labels"), module.batches(case, trainer))
     return found
 
 
@@ -250,7 +251,7 @@ def _hybrid_ddp(case: Any, _: Trace) -> Tensors:
     module = load("hybrid_ddp")
     found: Tensors = {}
     for trainer in module.trainer_names(case):
-        found |= _by_step(trainer, ("indices", "target"), module.get_next_batch(case, trainer))
+        found |= _by_step(trainer, ("indices", "target"), module.batches(case, trainer))
     return found
 
 

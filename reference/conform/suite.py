@@ -106,7 +106,8 @@ def changed_case(name: str, digests: Sequence[str]) -> str:
     """
     if name not in [entry.id for entry in CATALOGUE]:
         return "this version has no such case"
-    published = PERMANENT.get(name, [])
+    if not (published := PERMANENT.get(name)):
+        return f"permanent_cases.txt lacks its id, wanted {' '.join((name, *digests))}"
     for what, wanted, got in zip(("its numbers", "its case.json", "its commitments"), published, digests, strict=False):
         if got != wanted:
             return f"{what} changed since this id was published"

@@ -58,26 +58,12 @@ def _stale(tensors: Named, by: int) -> Named:
     return {name: tensors.get(older(name), t) if place_of(name)[1] == "parameter" else t for name, t in tensors.items()}
 
 
-# The function of each tutorial, or of a class there, that yields a role's batches.
-_BATCHES = {
-    "batch_parameter_server": ("Trainer", "get_next_batch"),
-    "sharded_parameter_server": ("Trainer", "get_next_batch"),
-    "parameter_server": ("", "batches"),
-    "pipeline": ("", "batches"),
-    "rnn": ("", "batches"),
-    "hybrid_ddp": ("", "get_next_batch"),
-}
-
-
 def other_data(failed: Failed) -> Iterator[Cause]:
     """Yield stages that are computed of another step's batch, or of its labels."""
     tutorial = failed.case.tutorial()
-    if tutorial not in _BATCHES:
-        return
     module = load("batch_parameter_server" if tutorial == "sharded_parameter_server" else tutorial)
-    kind, name = _BATCHES[tutorial]
-    owner = getattr(module, kind) if kind else module
-    own = getattr(owner, name)
+    if not (own := getattr(module, "batches", None)):
+        return
     for by, what in ((1, "next"), (-1, "previous")):
         for fields, told in ((slice(-2, None), "batch"), (slice(-1, None), "labels")):
 
@@ -89,7 +75,7 @@ def other_data(failed: Failed) -> Iterator[Cause]:
                     mixed[fields] = other[fields]
                     yield tuple(mixed)
 
-            patch = mock.patch.object(owner, name, shifted)
+            patch = mock.patch.object(module, "batches", shifted)
             yield Cause(f"other-{told}", f"with the {what} step's {told}", failed.again(patch))
 
 

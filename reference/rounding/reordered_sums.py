@@ -49,13 +49,12 @@ def sum_over(by: Orders, x: Tensor, axes: list[int], keepdim: bool = False, **kw
 
 
 _ROUNDED = """
-add.Tensor add_.Tensor addcdiv_.default addcmul_.default div.Scalar div.Tensor div_.Scalar div_.Tensor lerp_.Scalar
-log.default mse_loss_backward.default mul.Scalar mul.Tensor mul_.Tensor nll_loss_backward.default pow.Tensor_Scalar
-sigmoid.default sigmoid_.default sigmoid_backward.default sqrt.default sub.Tensor tanh.default tanh_.default
-tanh_backward.default _fused_sgd_.default
+add.Tensor addcdiv.default addcmul.default div.Scalar div.Tensor lerp.Scalar log.default mse_loss_backward.default
+mul.Scalar mul.Tensor nll_loss_backward.default pow.Tensor_Scalar sigmoid.default sigmoid_backward.default sqrt.default
+sub.Tensor tanh.default tanh_backward.default _fused_sgd.default
 """
 
-# Operators that round every element by itself.
+# Operators that round every element by itself, without the suffix of those that do so in place.
 ROUNDED = frozenset(_ROUNDED.split())
 
 

@@ -95,7 +95,7 @@ class Reordered(TorchDispatchMode):
         elif name == "relu_.default":
             args[0].copy_(self.decided(args[0]))
         result = func(*args, **kwargs)
-        if name in ROUNDED:
+        if name.replace("_.", ".") in ROUNDED:
             self.move(
                 [args[0], args[2]] if result is None else result
             )  # a fused optimizer: parameters and their momentum

@@ -268,4 +268,4 @@ def _whole(name: str) -> Row:
     return row
 
 
-VERDICTS: Mapping[str, Row] = {name: _whole(name) for name in _ROWS}
+VERDICTS: Mapping[str, Row] = {name: _whole(name) for name in _ROWS if name in PLACES}

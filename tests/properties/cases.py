@@ -26,9 +26,8 @@ from reference.trace import Case
 
 Cases = st.SearchStrategy[Case]
 
-# The most roles of one kind in a case; a world that runs all cases needs as many.
+# The most roles of one kind in a case; a world that runs all cases has as many.
 MOST = 4
-SERVERS = 3
 
 _SEED = st.integers(0, 2**16)
 _EXACT = {"dtype": st.just("float64"), "arithmetic": st.just("exact")}
@@ -95,7 +94,7 @@ def resnets(draw: st.DrawFn) -> Case:
 
 
 def _sharded(**fields: Any) -> Cases:
-    return _of(sharded_parameter_server.Case, servers=st.integers(1, SERVERS), **fields)
+    return _of(sharded_parameter_server.Case, servers=st.integers(1, 3), **fields)
 
 
 EXACT: Mapping[str, Cases] = {
@@ -115,6 +114,7 @@ NATURAL: Mapping[str, Cases] = {
     "batch_parameter_server": _of(batch_parameter_server.Case, **_NATURAL_ROUNDS, accumulation=_ORDERS),
     "sharded_parameter_server": _sharded(**_NATURAL_ROUNDS),
     "pipeline": _halves(steps=st.integers(1, 3), lr=_LR),
+    "dist_autograd": _of(dist_autograd.Case, **_SQUARES, lr=_LR),
     "hybrid_ddp": _of(hybrid_ddp.Case, **_BAGS, trainers=st.integers(1, MOST), lr=_LR),
     "rnn": _of(rnn.Case, **_WORDS, nlayers=st.integers(1, 3), dropout=st.sampled_from((0.0, 0.5, 1.0)), lr=_LR),
     "reinforce": _of(reinforce.Case, **_EPISODES),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -84,22 +85,12 @@ def examples(
     return decorate
 
 
-# The fields that decide which roles a case of `tests.properties.cases` has, at their largest.
-_LARGEST: Mapping[str, Mapping[str, int]] = {
-    "parameter_server": {"workers": cases.MOST},
-    "batch_parameter_server": {"trainers": cases.MOST},
-    "sharded_parameter_server": {"trainers": cases.MOST, "servers": cases.SERVERS},
-    "hybrid_ddp": {"trainers": cases.MOST},
-    "reinforce": {"observers": 3},
-    "batch_reinforce": {"observers": 3},
-}
-
-
 @contextmanager
 def idle_world(name: str, before: Callable[[str], object] | None = None) -> Iterator[World]:
     """A world in which every case of this tutorial can be run, one after the other."""
     tutorial, prologue = load(name), partial(roles_idle.prepare, then=before)
-    names = list(tutorial.roles(tutorial.Case(**_LARGEST.get(name, {}))))
+    numbers = [item.name for item in fields(tutorial.Case) if item.metadata.get("scales") or item.name == "servers"]
+    names = list(tutorial.roles(tutorial.Case(**dict.fromkeys(numbers, cases.MOST))))
     with launch(names, deadline=limit(), before=prologue) as world:
         yield world
 

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from hypothesis import Phase, find, settings
 
-from reference import hybrid_ddp
+from reference import TUTORIALS, hybrid_ddp, load
 from reference.trace import compare
+from reference.training.training_case import ExactableCase, TrainingCase
 from reference.verify import judge
 from reference.world import World
 from tests.properties.cases import EXACT, NATURAL, Cases, resnets
@@ -44,7 +45,7 @@ def equals_its_twin(test_name: str, tutorial: str, count: int, cases: Cases) -> 
 _EXACT = {"parameter_server": 300, "batch_parameter_server": 220, "sharded_parameter_server": 150}
 _EXACT |= {"pipeline": 100, "dist_autograd": 200, "hybrid_ddp": 100}
 _NATURAL = {"parameter_server": 60, "batch_parameter_server": 80, "sharded_parameter_server": 60, "pipeline": 40}
-_NATURAL |= {"rnn": 60, "reinforce": 40, "batch_reinforce": 40}
+_NATURAL |= {"rnn": 60, "reinforce": 40, "batch_reinforce": 40, "dist_autograd": 40}
 _LONG = ("test_natural_batch_parameter_server", "test_natural_sharded_parameter_server")
 
 for _kind, _counts, _cases in (("exact", _EXACT, EXACT), ("natural", _NATURAL, NATURAL)):
@@ -52,6 +53,14 @@ for _kind, _counts, _cases in (("exact", _EXACT, EXACT), ("natural", _NATURAL, N
         _name = f"test_{_kind}_{_tutorial}"
         _test = equals_its_twin(_name, _tutorial, _count, _cases[_tutorial])
         globals()[_name] = pytest.mark.long(_test) if _name in _LONG else _test
+
+
+def test_every_tutorial_that_trains_has_generated_cases() -> None:
+    """Natural ones of hybrid_ddp have a test of their own."""
+    kinds = {name: load(name).Case for name in TUTORIALS}
+    trained = {name for name, kind in kinds.items() if issubclass(kind, TrainingCase)}
+    assert set(NATURAL) == {*_NATURAL, "hybrid_ddp"} == trained
+    assert set(EXACT) == set(_EXACT) == {name for name in trained if issubclass(kinds[name], ExactableCase)}
 
 
 @pytest.mark.long

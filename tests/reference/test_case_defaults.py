@@ -79,9 +79,11 @@ def test_a_field_scales_if_one_more_is_one_role_more(name: str) -> None:
                 assert (len(more) > len(tutorial.roles(case))) == item.metadata["scales"], item.name
 
 
-def test_the_readmes_table_has_rows_that_verify_runs() -> None:
-    found = ROW.findall((ROOT / "README.md").read_text())
+def test_the_readmes_tables_have_each_tutorial_and_rows_that_verify_runs() -> None:
+    page = (ROOT / "README.md").read_text()
+    found = ROW.findall(page)
     assert [name for name, *_ in found] == list(TUTORIALS)
+    assert re.findall(r"^\| \[`(\w+)`\]\(reference/", page, re.M) == list(TUTORIALS)
     for name, changed, roles, steps in found:
         cases = {changes(case) or "defaults": case for case in (case_of(name, given) for given in CASES[name])}
         assert len(load(name).roles(cases[changed])) == int(roles), name

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import nn
 
-from reference import load, pipeline
+from reference import TUTORIALS, load, pipeline
 from reference.conform.inputs import replay_of
 from reference.conform.suite import CATALOGUE
 from reference.conform.twin import prepared
@@ -329,6 +329,12 @@ def test_each_cause_has_a_broken_implementation_that_it_names() -> None:
             tried |= {each.id for some in (causes, other_twins) for each in some(failed)}
     assert len(tried) > 15
     assert tried <= {*(each.cause for each in numpy_mistakes()), *CHANGES}
+
+
+def test_of_every_tutorial_with_batches_those_of_another_step_are_tried() -> None:
+    """The exception trains with those of `batch_parameter_server`."""
+    modules = [load(name) for name in TUTORIALS if hasattr(load(name).Case, "batch_size")]
+    assert [each.__name__ for each in modules if not hasattr(each, "batches")] == ["reference.sharded_parameter_server"]
 
 
 def refuse(*_: object) -> Any:

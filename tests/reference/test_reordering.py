@@ -135,6 +135,13 @@ def test_a_program_without_sums_still_rounds_otherwise() -> None:
     assert not zero.any()
 
 
+def test_an_operator_that_works_in_place_rounds_otherwise_too() -> None:
+    x, third = torch.linspace(0.1, 0.9, 1000), torch.tensor(1 / 3)
+    with Reordered(0):
+        moved = x.clone().sub_(third)
+    assert (moved != x - third).sum() > 500
+
+
 def test_a_unit_at_the_kink_of_a_relu_is_decided_by_the_seed() -> None:
     """It passes its gradient on in some orders; one that is 0, or far from it, never changes."""
     decided = []

@@ -18,7 +18,7 @@ from faults.ledger.run_files import CHECKPOINTS
 from faults.plan import Plan
 from faults.run.runs import run, scope
 from faults.run.tutorial import of_tutorial
-from reference import TUTORIALS, load
+from reference import load
 from reference.outcome import Killed, Outcome, Overdue, Raised, Returned
 from reference.trace.checkpoint import Checkpoints
 from reference.verify import quick
@@ -30,7 +30,7 @@ from tests.support.roles_plain import be_deaf, kill_oneself, unlucky, wait_for_e
 
 pytestmark = pytest.mark.usefixtures("forkserver")
 
-TRAINING = [name for name in TUTORIALS if name not in ("rpc_basics", "rref_dataflow")]
+TRAINING = [name for name in PLACES if name not in ("rpc_basics", "rref_dataflow")]
 # What has a state of its own, besides the quick cases.
 OTHERS: list[tuple[str, Mapping[str, Any]]] = [
     ("parameter_server", {"staleness": 0}),

@@ -29,7 +29,7 @@ class Watching(Reordered):
         self.unknown: set[str] = set()
 
     def _computed(self, name: str, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
-        if name not in SUMS.keys() | ROUNDED | EXACT:
+        if name not in SUMS.keys() | EXACT and name.replace("_.", ".") not in ROUNDED:
             self.unknown.add(name)
         return super()._computed(name, func, args, kwargs)
 
