@@ -145,7 +145,7 @@ def train(case: Case, name: str, ps_rref: RRef[Any]) -> Named:
     opt = DistributedOptimizer(optim.SGD, [RRef(p) for p in model.dense.parameters()], lr=case.lr)
     recorder = Recorder(case, {})
     start = resume(dense=model.dense, trace=recorder)
-    for step, (indices, target) in islice(enumerate(batches(case, name)), start, None):
+    for step, (indices, target) in islice(enumerate(get_next_batch(case, name)), start, None):
         with dist_autograd.context() as context_id:
             loss = loss_of(case, model(indices), target)
             backward(context_id, loss, case.reply_timeout)  # the collectives' own limit comes first
@@ -194,7 +194,7 @@ def dense_part(case: Case) -> nn.Module:
     return _drawn(case, "dense", layers)
 
 
-def batches(case: Case, name: str) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+def get_next_batch(case: Case, name: str) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Yield a trainer's indices (batch_size, bag) and classes (batch_size,), per step."""
     return voting_bags(case.seed, name, case.steps, (case.batch_size, case.bag), case.rows, case.num_classes)
 
@@ -298,9 +298,9 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     weight, parameters = next(sparse.parameters()), list(dense.parameters())
     optimizers = [optim.SGD(part.parameters(), lr=case.lr) for part in (sparse, dense)]
     recorder = Recorder(case, parameters_of(case, weight, dense))
-    for step, drawn in enumerate(zip(*(batches(case, name) for name in names), strict=True)):
+    for step, batches in enumerate(zip(*(get_next_batch(case, name) for name in names), strict=True)):
         losses = []
-        for name, (x, y) in zip(names, drawn, strict=True):
+        for name, (x, y) in zip(names, batches, strict=True):
             with recorder.outputs(step, name, model):
                 losses.append(loss_of(case, dense(sparse(x)), y))
         each = [torch.autograd.grad(loss, [weight, *parameters]) for loss in losses]

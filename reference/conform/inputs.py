@@ -251,7 +251,7 @@ def _hybrid_ddp(case: Any, _: Trace) -> Tensors:
     module = load("hybrid_ddp")
     found: Tensors = {}
     for trainer in module.trainer_names(case):
-        found |= _by_step(trainer, ("indices", "target"), module.batches(case, trainer))
+        found |= _by_step(trainer, ("indices", "target"), module.get_next_batch(case, trainer))
     return found
 
 

@@ -62,7 +62,8 @@ def other_data(failed: Failed) -> Iterator[Cause]:
     """Yield stages that are computed of another step's batch, or of its labels."""
     tutorial = failed.case.tutorial()
     module = load("batch_parameter_server" if tutorial == "sharded_parameter_server" else tutorial)
-    if not (own := getattr(module, "batches", None)):
+    name = "batches" if hasattr(module, "batches") else "get_next_batch"  # as some published texts call it
+    if not (own := getattr(module, name, None)):
         return
     for by, what in ((1, "next"), (-1, "previous")):
         for fields, told in ((slice(-2, None), "batch"), (slice(-1, None), "labels")):
@@ -75,7 +76,7 @@ def other_data(failed: Failed) -> Iterator[Cause]:
                     mixed[fields] = other[fields]
                     yield tuple(mixed)
 
-            patch = mock.patch.object(module, "batches", shifted)
+            patch = mock.patch.object(module, name, shifted)
             yield Cause(f"other-{told}", f"with the {what} step's {told}", failed.again(patch))
 
 
