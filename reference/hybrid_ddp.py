@@ -152,7 +152,8 @@ def train(case: Case, name: str, ps_rref: RRef[Any]) -> Named:
             found = dist_autograd.get_gradients(context_id)  # type: ignore[attr-defined]
             gradients = {key: found[p].clone() for key, p in named(name, model.dense).items() if recorder.every}
             opt.step(context_id)
-            rpc.rpc_sync(ps_rref.owner(), EmbeddingServer.update, args=(ps_rref, name, context_id))
+            args, limit = (ps_rref, name, context_id), case.reply_timeout + 5  # the server's own limit comes first
+            rpc.rpc_sync(ps_rref.owner(), EmbeddingServer.update, args=args, timeout=limit)
         recorder.step(step, {name: loss}, named(name, model.dense), gradients)
         save(step + 1, dense=model.dense, trace=recorder)
     return recorder.tensors
@@ -235,7 +236,7 @@ def run_ps(case: Case) -> Trace:
     """Serve the table, start every trainer and collect the trace. Runs on ``ps``.
 
     Raises:
-        StepFailed: trainers failed, were lost or did nothing for ``case.timeout`` seconds. Says which.
+        StepFailed: trainers failed, were lost or did nothing for ``case.reply_timeout`` seconds. Says which.
     """
     server = EmbeddingServer(case)
     with closing(server.step):

@@ -266,6 +266,9 @@ class Case(ExactableCase):
         self.require(self.rpc_threads > self.num_split, "rpc_threads", f"more than num_split, {self.num_split}")
         self.require(self.transfer == "cpu" or self.device == "cuda", "transfer", "'cpu' where device is 'cpu'")
         if self.model == "resnet50":
+            for name in ("depth", "width"):
+                usual = getattr(Case, name)
+                self.require(getattr(self, name) == usual, name, f"{usual} where model is 'resnet50'")
             smallest = self.batch_size // self.num_split * -(-self.image_w // 32) * -(-self.image_h // 32)
             small = "batch norm needs two values, and images this small have one"  # S4.7
             self.require(smallest > 1 or self.batch_size > 1, "batch_size", f"at least 2: {small}")

@@ -95,7 +95,7 @@ def run_parser(name: str) -> Parser:
     parser.add_argument(
         "--verify", action="store_true", help="compare the run with its twin; status 1: it is wrong; 3: unknown"
     )
-    limit = "seconds for the whole run; under torchrun, for which a rank waits for the others when it has finished"
+    limit = "seconds for each run; under torchrun, for which a rank waits for the others when it has finished"
     parser.add_argument("--deadline", type=float, default=3600.0, metavar="X", help=f"{limit} (default: 3600)")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--checkpoint", metavar="DIR", help="save a checkpoint of all roles after each step, there")

@@ -25,8 +25,12 @@ def rounding_of(*tensors: torch.Tensor) -> float:
 
 
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether all numbers are equal; -0.0 equals 0.0, and NaN nothing."""
-    return a.shape == b.shape and a.dtype == b.dtype and bool((a == b).all())
+    """Whether all numbers are equal; -0.0 equals 0.0, and NaN is NaN."""
+    return a.shape == b.shape and a.dtype == b.dtype and bool(_equal(a, b).all())
+
+
+def _equal(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return (a == b) | (a.isnan() & b.isnan())
 
 
 def close(a: torch.Tensor, b: torch.Tensor, rounding: float | None = None, noise: float = 0.0) -> bool:
@@ -52,7 +56,7 @@ def difference_of(name: str, yours: torch.Tensor, reference: torch.Tensor, ulps:
     Without ``exact``, numbers that differ by rounding do not count, if others differ by more.
     """
     left, right = yours.double().flatten(), reference.double().flatten()
-    differing, beyond = ~(left == right), ""
+    differing, beyond = ~_equal(left, right), ""
     away = (left - right).abs()
     more = differing & ~(away <= rounding_of(yours, reference) * float(right.abs().max()))
     if not exact and bool(more.any()):

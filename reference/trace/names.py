@@ -105,7 +105,7 @@ def structure(yours: Collection[str], reference: Collection[str]) -> list[str]:
     if line := counted_from_one(yours, reference):
         return [line]
     lines = _by_kind("yours lacks", missing, reference)
-    return lines + _by_kind("yours has, and the reference does not,", extra, extra)
+    return lines + _by_kind("yours has, and the reference does not,", extra, yours)
 
 
 def counted_from_one(yours: Collection[str], reference: Collection[str]) -> str:

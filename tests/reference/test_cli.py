@@ -287,7 +287,7 @@ def test_help_of_a_tutorial_names_every_field(name: str, capsys: Capture, monkey
         assert f"{option} {item.metadata['help']}{default}" in text
     assert "(default: every); without --save or --verify: ends" in text
     assert "--save FILE save the trace there" in text
-    assert "--deadline X seconds for the whole run; under torchrun, for which a rank waits" in text
+    assert "--deadline X seconds for each run; under torchrun, for which a rank waits" in text
     assert " ".join((load(name).__doc__ or "").split()) in text
 
 

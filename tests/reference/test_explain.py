@@ -428,6 +428,9 @@ def test_missing_names_are_one_line_per_reason() -> None:
     assert structure(wanted[1:], wanted) == ["yours lacks 0000/gradient/a"]
     assert structure([*wanted, "x"], wanted) == ["yours has, and the reference does not, x"]
     assert structure([*wanted, "²/x"], wanted) == ["yours has, and the reference does not, ²/x"]  # no step
+    more = [*wanted, "0001/loss/c", "0002/loss/c"]
+    told = "yours has, and the reference does not, 2 tensors loss/* of steps 0001, 0002, the first is 0001/loss/c"
+    assert structure(more, wanted) == [told]
     start = ["initial/a", "initial/b"]
     assert structure(wanted, [*start, *wanted]) == ["yours lacks 2 tensors initial/*, the first is initial/a"]
     assert structure(wanted[2:], wanted) == [
@@ -469,6 +472,13 @@ def test_numbers_of_another_shape_are_not_compared_one_by_one(shape: tuple[int, 
         f"x: yours has shape {shape}, the reference's {shape[::-1]}",
         "1 of 1 tensors differ by more than rounding, the first is x.",
     ]
+
+
+def test_of_two_traces_that_diverge_alike_nothing_is_told() -> None:
+    both = {"x": torch.tensor([1.0, torch.nan]), "y": torch.tensor([2.0])}
+    assert str(explain(both, both)) == ""
+    found = explain({**both, "y": torch.tensor([3.0])}, both)
+    assert found.lines[-1].startswith("y: 1 of 1 numbers differ")
 
 
 @pytest.mark.parametrize("wrong", [torch.nan, torch.inf])

@@ -52,6 +52,18 @@ def in_its_second_loss(happen: Callable[[], object], role: str) -> None:
     hybrid_ddp.loss_of = wrong  # type: ignore[assignment]
 
 
+def after_its_second_backward(happen: Callable[[], object], role: str) -> None:
+    """Runs before RPC: call ``happen`` in trainer2's second step, when the others wait for it in the server's step."""
+    right, calls = hybrid_ddp.backward, itertools.count(1)
+
+    def wrong(*args: Any) -> None:
+        right(*args)
+        if role == "trainer2" and next(calls) == 2:
+            happen()
+
+    hybrid_ddp.backward = wrong  # type: ignore[assignment]
+
+
 def stumble() -> None:
     raise KeyError("planted")
 
@@ -81,3 +93,11 @@ def test_a_stopped_trainer_is_named() -> None:
     assert isinstance(ps, Raised)
     assert "trainer1 failed: " in ps.message
     assert ps.message.endswith("nothing for 6.0 s from trainer2")
+
+
+@pytest.mark.long
+def test_a_trainer_that_stops_before_its_update_is_named_alone() -> None:
+    """The server's limit comes before that of the trainer which waits for the same step."""
+    ps = end_of("ps", roles(replace(SMALL, timeout=1)), before=partial(after_its_second_backward, stop), limit=30)
+    assert isinstance(ps, Raised)
+    assert ps.message == "step 1: nothing for 6.0 s from trainer2"
