@@ -127,7 +127,8 @@ class Case:
         return cls.__module__.rpartition(".")[2]
 
     def _checked(self, item: Field[Any], value: object) -> object:
-        wanted = item.metadata["type"]
+        if (wanted := item.metadata.get("type")) is None:
+            raise CaseError(f"{self.tutorial()}: {item.name} is a plain field, wanted one of number_field or the like")
         if wanted is float and type(value) is int:
             value = float(value) if abs(value) < 2**1023 else math.inf
         if type(value) is not wanted:

@@ -52,3 +52,4 @@ def test_a_room_hands_out_the_names_that_it_lists(room: str) -> None:
     assert named
     assert named <= {f"{room}:{name}" for name in module.__all__}
     assert [name for name in module.__all__ if not hasattr(module, name)] == []
+    assert set(module.__all__) <= set(dir(module))
