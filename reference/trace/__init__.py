@@ -9,12 +9,13 @@ from reference.trace.case import Case, CaseError, choice_field, flag_field, numb
 
 if TYPE_CHECKING:
     from reference.trace.recorder import Recorder
-    from reference.trace.trace import Comparison, Trace, TraceError, check_comparable, compare
+    from reference.trace.trace import Comparison, NoCase, Trace, TraceError, check_comparable, compare
 
 __all__ = [
     "Case",
     "CaseError",
     "Comparison",
+    "NoCase",
     "Recorder",
     "Trace",
     "TraceError",
