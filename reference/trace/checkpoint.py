@@ -75,6 +75,9 @@ class Checkpoints:
         resume: go on from the last valid step, if there is one. Otherwise the folder must not have any.
         optional: go on without a checkpoint if one cannot be written, for instance on a full disk; the log says so.
         life: the name of this life, and ``start`` the step from which it goes on; see `chosen`.
+
+    Raises:
+        ValueError: ``every`` is less than 1.
     """
 
     folder: Path
