@@ -131,7 +131,8 @@ def activate(folder: str | os.PathLike[str], role: str) -> None:
     """Put the plan to work in this process now. A world whose RPC is up already can end it by `deactivate`.
 
     Raises:
-        PlanError: the plan cannot be read, or needs an agent that this torch does not have.
+        PlanError: the plan cannot be read.
+        LedgerError: the ledger cannot be written.
     """
     activated(folder, role)
 

@@ -9,6 +9,7 @@ print(leaks.report())  # in any process while RPC is up
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import torch.distributed.rpc as rpc
@@ -73,7 +74,10 @@ def report(timeout: float = 10.0) -> Report:
 
     Raises:
         TraceError: this process does not trace, or RPC is not up here.
+        ValueError: ``timeout`` is not positive, or not finite.
     """
+    if not 0 < timeout < math.inf:  # torch takes 0 as no limit
+        raise ValueError(f"a timeout is a positive number of seconds, got {timeout!r}")
     tracer = Tracer.current
     if tracer is None:
         raise TraceError("this process does not trace RRefs: wanted leaks.trace() before rpc.init_rpc")

@@ -127,6 +127,9 @@ def _plan(draw: st.DrawFn, one: st.SearchStrategy[Fault], least: int, most: int)
 
 def _kinds(program: Program, kinds: Iterable[str] | None, places: Iterable[str] | None) -> list[Kind]:
     """Return the kinds that are wanted and possible, the gentlest first."""
+    for what, given in (("kinds", kinds), ("places", places)):
+        if isinstance(given, str):
+            raise ValueError(f"{what!r} must be several words, got the text {given!r}")
     asked, put = (None if each is None else tuple(each) for each in (kinds, places))
     for each, known, what in ((asked, NAMES, "kind"), (put, PLACES, "place")):
         for name in each or ():

@@ -80,6 +80,7 @@ class Overdue:
         return self.why or "was overdue"
 
 
+#: How a role ended.
 Outcome = Returned | Raised | Killed | Exited | Overdue
 
 

@@ -49,6 +49,7 @@ def scope(
     Raises:
         PlanError: `renewed` refuses the folder, or ``roles`` lacks a role that the plan names.
         NetworkError: the plan has faults of a network, and this machine cannot make them.
+        OSError: the folder cannot be made or written.
     """
     if roles:
         check_roles(plan, roles)

@@ -127,6 +127,8 @@ class Case:
         return cls.__module__.rpartition(".")[2]
 
     def _checked(self, item: Field[Any], value: object) -> object:
+        if "type" not in item.metadata:
+            raise CaseError(f"{self.tutorial()}: {item.name} is a plain field, wanted one of number_field or the like")
         wanted = item.metadata["type"]
         if wanted is float and type(value) is int:
             value = float(value) if abs(value) < 2**1023 else math.inf
@@ -160,6 +162,15 @@ class Case:
             values = json_object(text, "a case")
         except NoObject as error:
             raise CaseError(f"{cls.tutorial()}: {error}") from error
+        return cls.of(values)
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Make a case of the values of fields by name.
+
+        Raises:
+            CaseError: a field is unknown, or its value is impossible.
+        """
         known = [item.name for item in listed(cls)]
         for name in values:
             if name not in known:

@@ -75,6 +75,9 @@ class Checkpoints:
         resume: go on from the last valid step, if there is one. Otherwise the folder must not have any.
         optional: go on without a checkpoint if one cannot be written, for instance on a full disk; the log says so.
         life: the name of this life, and ``start`` the step from which it goes on; see `chosen`.
+
+    Raises:
+        ValueError: ``every`` is less than 1.
     """
 
     folder: Path
@@ -89,11 +92,12 @@ class Checkpoints:
     def __post_init__(self) -> None:
         if self.every < 1:
             raise ValueError(f"every is a number of steps, at least 1, got {self.every!r}")
+        object.__setattr__(self, "folder", Path(self.folder))  # programs name it by a text, too
 
     @classmethod
-    def of_case(cls, folder: Path, case: Case, roles: Sequence[str], **how: Any) -> Checkpoints:
+    def of_case(cls, folder: str | os.PathLike[str], case: Case, roles: Sequence[str], **how: Any) -> Checkpoints:
         """Make those of a tutorial's case. ``how``: the other arguments."""
-        return cls(folder, roles, {"tutorial": case.tutorial(), **case.deciding()}, **how)
+        return cls(Path(folder), roles, {"tutorial": case.tutorial(), **case.deciding()}, **how)
 
     def __call__(self, role: str) -> None:
         """Prepare this process, which plays ``role``: ``launch(before=)`` and ``run_rank(before=)`` call it.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from reference import load
+from reference import TUTORIALS, load
 from reference.exact.exactness import NotExact
 from reference.explain.explain import explain
 from reference.outcome import Outcome, Raised, Returned, is_ended_with_another
@@ -21,8 +21,8 @@ from reference.rounding.bound import (
     twin_errors,
 )
 from reference.rounding.reordering import twins_for
-from reference.system.text import one_line
-from reference.trace.case import Case, listed
+from reference.system.text import one_line, shown
+from reference.trace.case import Case, CaseError, listed
 from reference.trace.progress import Report
 from reference.trace.trace import Trace, TraceError, check_comparable, compare
 from reference.world.launcher import launch
@@ -42,14 +42,21 @@ QUICK: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def quick(name: str, **different: Any) -> Case:
-    """Make a tutorial's small case, with the fields ``different``. Raises CaseError: they are not valid."""
+def quick(name: str, **different: Any) -> Any:
+    """Make a tutorial's small case, with the fields ``different``.
+
+    Its type is the tutorial's own `Case`, which only the name tells; so a type checker takes it for any.
+
+    Raises:
+        CaseError: there is no such tutorial, or a field is unknown or has an impossible value.
+    """
+    if name not in TUTORIALS:
+        raise CaseError(f"unknown tutorial {shown(name)}, wanted one of {', '.join(TUTORIALS)}")
     kind = load(name).Case
     small = {"steps": min(2, kind().steps), **QUICK.get(name, {})}
     if different.get("arithmetic") == "exact":
         small |= kind.EXACT  # values that fit
-    case: Case = kind(**{**small, **different})
-    return case
+    return kind.of({**small, **different})
 
 
 _EXACT = {"arithmetic": "exact"}  # `case_of` gives the other fields values that fit

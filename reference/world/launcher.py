@@ -73,6 +73,7 @@ def launch(
 
     Raises:
         WorldError: an argument cannot be used; then no process was started. Or the processes cannot be started.
+        Unusable: the folder of ``checkpoints`` cannot be used, or has some that cannot be used or were not asked for.
     """
     check_main()
     names = list(roles) if isinstance(roles, Mapping) else roles

@@ -46,6 +46,7 @@ def run_rank(
         PeerLost: another rank ended before its role's function had returned; or not all ranks finished within
             ``deadline`` seconds after this one. RPC is still up then, and may keep Python from ending: a program that
             torchrun is to start again leaves by `os._exit`.
+        TimeoutError: not all ranks came within the time that torchrun's store waits for a key.
     """
     rank, size = _rank_and_size()
     names = list(roles)

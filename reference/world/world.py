@@ -133,6 +133,10 @@ class World:
         A death is noticed when it happens. If a role is lost and all others wait in vain for a common start or
         shutdown, these raise `PeerLost`. Idle roles (see `launch`) are told to shut down. A world that may be started
         again is, and the outcomes are those of its last life.
+
+        Raises:
+            WorldError: the world's supervisor failed, or ``on_progress`` calls this.
+            Unusable: a later life finds no checkpoint that can be used.
         """
         if self._idle:
             for handle in self._handles.values():
@@ -193,7 +197,11 @@ class World:
         return outcome.value
 
     def run(self, roles: Mapping[str, Function], *, deadline: float = 60) -> dict[str, Outcome]:
-        """Run these functions on the idle roles of these names, all at once, and wait for each one's outcome."""
+        """Run these functions on the idle roles of these names, all at once, and wait for each one's outcome.
+
+        Raises:
+            WorldError: as `call`; or the world's supervisor failed.
+        """
         # If one cannot be called, none is.
         works = {name: self._work(name, function, (), deadline) for name, function in roles.items()}
         futures = {name: self._supervisor.submit(name, work, deadline) for name, work in works.items()}
@@ -215,7 +223,11 @@ class World:
         return ""
 
     def expire(self) -> dict[str, Outcome]:
-        """Set every role's deadline to now, and wait until all have ended, within 6 s (`launch`)."""
+        """Set every role's deadline to now, and wait until all have ended, within 6 s (`launch`).
+
+        Raises:
+            WorldError: ``on_progress`` calls this.
+        """
         self._supervisor.expire()
         self._supervisor.wait()
         return self.outcomes

@@ -247,6 +247,12 @@ def test_a_process_that_does_not_trace_or_has_no_rpc_is_told_so() -> None:
         leaks.untrace()
 
 
+@pytest.mark.parametrize("timeout", [0, -1.0, float("inf")])
+def test_a_timeout_that_torch_would_take_as_no_limit_is_refused(timeout: float) -> None:
+    with pytest.raises(ValueError, match=rf"^a timeout is a positive number of seconds, got {timeout!r}$"):
+        leaks.report(timeout)
+
+
 def test_untrace_puts_every_function_of_torch_back() -> None:
     places = PyRRef, api, dist_autograd, dist_autograd.context, _InternalRPCPickler
     before = [dict(vars(place)) for place in places]

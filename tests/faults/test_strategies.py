@@ -204,6 +204,8 @@ def test_huge_counts_cost_nothing() -> None:
         ({"sites": [], "places": ["call"]}, "no fault is possible with these sites, roles and places"),
         ({"roles": [], "places": ["process"]}, "no fault is possible with these sites, roles and places"),
         ({"kinds": ["Crash"], "places": ["network"]}, "no Crash is possible with these sites, roles and places"),
+        ({"kinds": "Crash"}, "'kinds' must be several words, got the text 'Crash'"),
+        ({"places": "call"}, "'places' must be several words, got the text 'call'"),
         ({"kinds": []}, "no fault is possible with these sites, roles and places"),
         ({"min_faults": 3, "max_faults": 2}, "wanted 0 <= min_faults <= max_faults, got 3 and 2"),
         ({"seconds": []}, "'seconds' must be one or more durations, got none"),

@@ -34,6 +34,11 @@ class Sample(Case):
             self.require(self.size > 1, "size", "at least 2 where word is 'green'")
 
 
+@dataclass(frozen=True)
+class Plain(Case):
+    width: int = 4
+
+
 CASE_TYPES: dict[str, type[Case]] = {name: load(name).Case for name in TUTORIALS}
 
 KNOWN = "seed, steps, record, timeout, size, free, rate, word, label, fast"
@@ -222,3 +227,8 @@ def test_powers_of_two_and_zero_are_recognised(value: float) -> None:
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
 def test_other_numbers_are_no_powers_of_two(value: float) -> None:
     assert power_of_two(value) is False
+
+
+def test_a_plain_field_is_named() -> None:
+    line = "test_case: width is a plain field, wanted one of number_field or the like"
+    assert refusal(Plain, {}) == line

@@ -331,6 +331,12 @@ def test_steps_between_checkpoints_are_counted_from_one(tmp_path: Path) -> None:
         Checkpoints(tmp_path, ["a"], every=0)
 
 
+def test_the_folder_may_be_a_text(tmp_path: Path) -> None:
+    folder: Any = str(tmp_path)
+    assert Checkpoints(folder, ["a"]) == Checkpoints(tmp_path, ["a"])
+    assert Checkpoints(folder, ["a"]).chosen().start == 0
+
+
 def test_other_owners_are_refused_with_the_names_of_both(tmp_path: Path) -> None:
     saved(tmp_path)
     Checkpoints(tmp_path, ROLES, RUN, resume=True).chosen()("a")

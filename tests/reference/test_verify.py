@@ -11,6 +11,7 @@ import pytest
 
 from reference import TUTORIALS, load, rpc_basics
 from reference.outcome import Exited, Killed, Raised, Returned
+from reference.trace import CaseError
 from reference.training.training_case import ExactableCase
 from reference.verify import judge, prove
 from reference.verify.verify import culprits, played, quick, verify
@@ -85,6 +86,20 @@ def test_roles_that_ended_by_another_ones_loss_are_no_culprits() -> None:
     told, ended = Raised("reference.outcome.PeerLost", f"b {lost}"), Killed(9, f"b {lost}")
     assert culprits({"a": told, "b": lost, "c": ended, "d": Returned()}) == {"b": lost}
     assert culprits({"b": lost, "e": Killed(9)}) == {"b": lost, "e": Killed(9)}
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "line"),
+    [
+        ("nosuch", {}, "unknown tutorial 'nosuch', wanted one of rpc_basics, .*"),
+        ("rnn", {"foo": 1}, "rnn: unknown field 'foo', wanted one of seed, .*"),
+        ("rnn", {"steps": 0}, "rnn: steps must be at least 1, got 0"),
+    ],
+    ids=["tutorial", "field", "value"],
+)
+def test_a_small_case_that_there_is_not_is_refused_in_one_line(name: str, fields: dict[str, Any], line: str) -> None:
+    with pytest.raises(CaseError, match=f"^{line}$"):
+        quick(name, **fields)
 
 
 @pytest.mark.parametrize("name", [name for name in TUTORIALS if issubclass(load(name).Case, ExactableCase)])
