@@ -223,6 +223,8 @@ def start(config: RoleConfig) -> RoleHandle:
         process = _context.Process(target=main, args=(config, theirs), name=config.name)
         with _forkserver():
             process.start()
+            # Who asks multiprocessing for its children, or starts one, would read a role's status in a second thread.
+            multiprocessing.process._children.discard(process)  # type: ignore[attr-defined]
         _serving.add(_server._forkserver_pid)
     except (EOFError, ConnectionError) as error:
         ours.close()

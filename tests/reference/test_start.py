@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import resource
 import subprocess
@@ -62,6 +63,12 @@ def test_a_world_is_refused_if_its_launcher_can_open_no_more_files(room: int, tm
         assert str(caught.value) == "a cannot be started: Too many open files"
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_multiprocessing_does_not_read_the_status_of_a_role() -> None:
+    """It does so whenever it is asked for its children; of two threads that read a status, one finds none."""
+    with launch(["only_of_its_world"]):
+        assert "only_of_its_world" not in {child.name for child in multiprocessing.active_children()}
 
 
 MANY = """
