@@ -178,6 +178,7 @@ def preloaded() -> list[str]:
 
 
 _server: Any = forkserver._forkserver
+os.register_at_fork(after_in_child=_server.__init__)  # a forked child cannot ask for its parent's, and starts its own
 # The ids of forkservers that have forked a role, and so have finished their imports. None stands for no forkserver.
 _serving: set[int | None] = {None}
 
