@@ -54,6 +54,8 @@ def check_main() -> None:
         raise WorldError(f"no world can start here: {reason}")
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise WorldError("launched while a role imports this script: launch below `if __name__ == '__main__':`")
+    if multiprocessing.current_process().daemon:
+        raise WorldError("a worker of multiprocessing.Pool cannot launch: wanted one of ProcessPoolExecutor, no daemon")
     main = sys.modules["__main__"]
     if not hasattr(main, "__spec__"):
         main.__spec__ = None  # `python -m pdb` removes it (until Python 3.13), but multiprocessing reads it
