@@ -37,6 +37,7 @@ pytestmark = pytest.mark.usefixtures("forkserver")
 
 ROOT = Path(__file__).parents[2]
 PEER_LOST = "reference.outcome.PeerLost"
+UNSENDABLE = "the result cannot be sent to another process (cannot pickle '_thread.lock' object); wanted data"
 KNOWN = "wanted some of num_worker_threads, rpc_timeout, device_maps, devices, _transports, _channels"
 
 
@@ -65,6 +66,11 @@ def test_a_role_that_raises_gives_type_message_and_remote_traceback() -> None:
     assert 'raise Unlucky("today")' in raised.traceback
     for survivor in ("b", "c"):
         assert without_traceback(outcomes[survivor]) == lost("a raised tests.support.roles_plain.Unlucky: today")
+
+
+def test_a_function_whose_result_cannot_be_sent_says_so() -> None:
+    with launch({"a": roles_plain.unsendable}) as world:
+        assert without_traceback(world.wait()["a"]) == Raised("reference.outcome.WorldError", UNSENDABLE)
 
 
 def test_a_hook_that_fails_hides_no_error() -> None:
@@ -248,7 +254,7 @@ class TestCalls:
         [
             (roles_plain.unlucky, r"tests\.support\.roles_plain\.Unlucky: today"),
             (roles_plain.mute, r"tests\.support\.roles_plain\.Mute: \(its text cannot be made: ValueError\)"),
-            (roles_plain.unsendable, r"TypeError: cannot pickle '_thread\.lock' object"),
+            (roles_plain.unsendable, rf"reference\.outcome\.WorldError: {re.escape(UNSENDABLE)}"),
             (roles_plain.unreadable, "TypeError: .*missing 1 required positional argument: 'b'"),
         ],
     )
