@@ -312,6 +312,13 @@ class TestCalls:
             with pytest.raises(WorldError, match=r"^a has shut down$"):
                 world.call("a", roles_plain.add, 1, 1)
 
+    def test_after_its_end_a_world_takes_no_call(self) -> None:
+        with launch(["a"]) as world:
+            pass
+        for use in (partial(world.call, "a", roles_plain.nothing), partial(world.run, {"a": roles_plain.nothing})):
+            with pytest.raises(WorldError, match=r"^a cannot be called: its world is closed$"):
+                use()
+
     def test_run_plays_all_at_once(self) -> None:
         with launch(["a", "b", "c"]) as world:
             for _ in range(3):
@@ -327,6 +334,8 @@ class TestCalls:
                 world.run({"a": roles_plain.wait_for_ever, "b": lambda: None})
             with pytest.raises(WorldError, match=r"^no role 'z', wanted one of a, b$"):
                 world.call("z", roles_plain.nothing)
+            with pytest.raises(WorldError, match=r"^no role 'z', wanted one of a, b$"):
+                world.log("z")
             with pytest.raises(WorldError, match=r"^the call to a: cannot be sent to another process \(.*at the top"):
                 world.call("a", lambda: None)
             with pytest.raises(WorldError, match=r"^the call to a: cannot be sent to another process \(ctypes objects"):
