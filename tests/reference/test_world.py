@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import math
 import os
 import re
 import signal
@@ -21,6 +22,7 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
+import torch
 
 from faults.run.leftovers import ends_by, is_running
 from reference.outcome import Exited, Killed, Overdue, Raised, Returned, RoleFailed
@@ -633,7 +635,7 @@ class TestProcesses:
         ({"roles": ["a"], "threads": 0}, "threads must be at least 1, got 0"),
         (
             {"roles": ["a"], "options": {"rpc_timeout": 0}},
-            "rpc_timeout must be a positive number of seconds, got 0",
+            "rpc_timeout is a positive number of seconds, at most 1e+06, got 0",
         ),
         ({"roles": {"a": 3}}, "a: wanted a function, got 3"),
         ({"roles": "ps"}, "roles are a mapping or a list of names, got 'ps'"),
@@ -645,6 +647,15 @@ class TestProcesses:
         ),
         ({"roles": Roles({"a": roles_plain.name}, {}, {"a": {7: 1}})}, f"unknown RPC option 7, {KNOWN}"),  # type: ignore[dict-item]
         ({"roles": ["a"], "checkpoints": Checkpoints(Path("x"), ["a", "b"])}, "checkpoints of a, b, wanted those of a"),
+        (
+            {"roles": ["a"], "options": {"rpc_timeout": math.inf}},
+            "rpc_timeout is a positive number of seconds, at most 1e+06, got inf",
+        ),
+        ({"roles": ["a"], "threads": True}, "threads must be at least 1, got True"),
+        ({"roles": ["a"], "before": 5}, "before: wanted a function, got 5"),
+        ({"roles": ["a"], "on_progress": 5}, "on_progress: wanted a function, got 5"),
+        ({"roles": {"a": torch.zeros(2, 1)}}, "a: wanted a function, got tensor([[0.], [0.]])"),
+        ({"roles": ["a"], "folder": ""}, "folder is a path, got ''"),
     ],
 )
 def test_bad_arguments_start_nothing(
