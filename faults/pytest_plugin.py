@@ -32,6 +32,7 @@ from faults.testing.settings import (
 if TYPE_CHECKING:
     from faults.testing.active_plan import ActivePlan
     from faults.testing.idle_world import Idle
+    from reference.world.world import World
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -111,7 +112,7 @@ def world(request: pytest.FixtureRequest, idle_world: Callable[..., Idle]) -> It
 
     try:
         idle = idle_world(roles, **(mark.kwargs if mark else {}))
-    except WorldError as error:
+    except (WorldError, TypeError) as error:  # TypeError: an argument that `launch` lacks, or that the fixture gives
         raise pytest.fail.Exception(str(error), pytrace=False) from None
     yield idle
     idle.close()
@@ -126,7 +127,7 @@ def run_dir(request: pytest.FixtureRequest, _faults_account: None) -> Path:
 
 
 @pytest.fixture
-def fresh_world(request: pytest.FixtureRequest, run_dir: Path) -> Iterator[Callable[..., Any]]:
+def fresh_world(request: pytest.FixtureRequest, run_dir: Path) -> Iterator[Callable[..., World]]:
     """Return ``fresh_world(roles, **arguments)``: it is `launch` under this test's plan, or without it
     (``healthy=True``). The world is closed at the end of the test."""
     running = request.node.stash[RUNNING_TEST]

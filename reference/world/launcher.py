@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from reference.outcome import WorldError
+from reference.system.text import shown
 from reference.trace.progress import Report
 from reference.world.role import RoleConfig
 from reference.world.role_handle import RoleHandle
@@ -87,6 +88,9 @@ def launch(
     check_deadline(grace, "a grace")
     if not isinstance(isolated, bool):
         raise WorldError(f"isolated must be True or False, got {isolated!r}")
+    for what, function in (("before", before), ("on_progress", on_progress)):
+        if function is not None and not callable(function):
+            raise WorldError(f"{what}: wanted a function, got {shown(function)}")
     sent = _pickled_functions(roles)
     prologue = () if before is None else (pickled("before", before),)
     chosen = {name: chosen_options(roles, name, options) for name in names}
@@ -132,5 +136,5 @@ def _pickled_functions(roles: Mapping[str, Function] | Sequence[str]) -> dict[st
     functions = dict(roles) if isinstance(roles, Mapping) else {}
     for name, function in functions.items():
         if not callable(function):
-            raise WorldError(f"{name}: wanted a function, got {function!r}")
+            raise WorldError(f"{name}: wanted a function, got {shown(function)}")
     return {name: pickled(name, function) for name, function in functions.items()}

@@ -184,8 +184,11 @@ class Link:
         """Report to the launcher. Content that cannot be pickled raises an error, and nothing is sent."""
         first = first_frame(kind, *content, attached=len(attached))
         with self._lock:
-            for frame in (first, *attached):
-                self._pipe.send_bytes(frame)
+            try:
+                for frame in (first, *attached):
+                    self._pipe.send_bytes(frame)
+            except ConnectionError:  # the launcher is gone, or was interrupted while it started this role
+                self._die()
 
     def enter(self, phase: Phase) -> None:
         """Move on to ``phase`` and tell the launcher. Raises PeerLost if a peer is known to be gone."""

@@ -140,7 +140,7 @@ def _play(config: RoleConfig, link: Link) -> Outcome:
             _serve(link)
         else:
             value = _found("its function", config.function)()
-        link.send("value", attached=parts(Returned(value)))
+        link.send("value", attached=_parts_of(Returned(value)))
         link.enter(Phase.FINISHED)
         with _peers_blamed(link):
             rpc.shutdown()  # without a timeout: the launcher ends it when a peer is lost, and at the deadline
@@ -162,6 +162,14 @@ def _found(what: str, sent: bytes) -> Any:
     except (AttributeError, ImportError) as error:
         wanted = "wanted at the top of a module, or of the script outside `if __name__ == '__main__':`"
         raise WorldError(f"{what} cannot be found in a role's process ({error}); {wanted}") from error
+
+
+def _parts_of(outcome: Outcome) -> list[bytes | memoryview]:
+    """Pickle what a function returned. Raises WorldError: it cannot be sent to the launcher."""
+    try:
+        return parts(outcome)
+    except Exception as error:
+        raise WorldError(f"the result cannot be sent to another process ({error}); wanted data") from error
 
 
 @contextmanager
@@ -190,8 +198,8 @@ def _serve(link: Link) -> None:
         number, work = content
         outcome = _work(work)
         try:
-            answer = parts(outcome)
-        except Exception as error:
+            answer = _parts_of(outcome)
+        except WorldError as error:
             answer = parts(raised(error))
         link.send("answer", number, attached=answer)
 

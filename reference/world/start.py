@@ -23,6 +23,7 @@ from reference.system.files import RENDEZVOUS, log_of, roles_of, stacks_of
 from reference.system.interrupts import held
 from reference.system.processes import no_pidfds
 from reference.system.temporary_folders import make_private
+from reference.system.text import shown
 from reference.world import link
 from reference.world.role import RoleConfig, main
 from reference.world.role_handle import RoleHandle
@@ -44,7 +45,7 @@ _context = multiprocessing.get_context("forkserver")
 def check_deadline(deadline: float, what: str = "a deadline") -> None:
     """Raises WorldError unless ``deadline`` is a number of seconds that can be waited for."""
     if isinstance(deadline, bool) or not isinstance(deadline, int | float) or not 0 < deadline <= LONGEST:
-        raise WorldError(f"{what} is a positive number of seconds, at most {LONGEST:.0e}, got {deadline!r}")
+        raise WorldError(f"{what} is a positive number of seconds, at most {LONGEST:.0e}, got {shown(deadline)}")
 
 
 def check_main() -> None:
@@ -54,6 +55,8 @@ def check_main() -> None:
         raise WorldError(f"no world can start here: {reason}")
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise WorldError("launched while a role imports this script: launch below `if __name__ == '__main__':`")
+    if multiprocessing.current_process().daemon:
+        raise WorldError("a worker of multiprocessing.Pool cannot launch: wanted one of ProcessPoolExecutor, no daemon")
     main = sys.modules["__main__"]
     if not hasattr(main, "__spec__"):
         main.__spec__ = None  # `python -m pdb` removes it (until Python 3.13), but multiprocessing reads it
@@ -65,26 +68,24 @@ def check_main() -> None:
 def check(names: Sequence[str], deadline: float, threads: int, options: Mapping[str, Any] | None) -> None:
     """Raises WorldError if a world with these arguments could not start."""
     if isinstance(names, str) or not isinstance(names, Sequence):
-        raise WorldError(f"roles are a mapping or a list of names, got {names!r}")
+        raise WorldError(f"roles are a mapping or a list of names, got {shown(names)}")
     if not names:
         raise WorldError("a world needs at least one role, got none")
     for name in names:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise WorldError(f"a role's name is 1 to 127 letters, digits, '_', ':' or '-', got {name!r}")
+            raise WorldError(f"a role's name is 1 to 127 letters, digits, '_', ':' or '-', got {shown(name)}")
     if len(set(names)) != len(names):
         raise WorldError(f"role names must differ, got {', '.join(names)}")
     wanted, most = _OWN_FILES + _FILES_OF_EACH * len(names), resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if 0 <= most < wanted:  # torch's agent would end its process by SIGABRT
         raise WorldError(f"{len(names)} roles take {wanted} open files in one process, got {most} (ulimit -H -n)")
     check_deadline(deadline)
-    if not isinstance(threads, int) or threads < 1:
-        raise WorldError(f"threads must be at least 1, got {threads!r}")
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise WorldError(f"threads must be at least 1, got {shown(threads)}")
     if options is not None and not isinstance(options, Mapping):
-        raise WorldError(f"options are a mapping, got {options!r}")
+        raise WorldError(f"options are a mapping, got {shown(options)}")
     # To torch 0 means "no limit" in calls, but "no time" at the start (0.11).
-    timeout = (options or {}).get("rpc_timeout", 1)
-    if not isinstance(timeout, int | float) or not timeout > 0:
-        raise WorldError(f"rpc_timeout must be a positive number of seconds, got {timeout!r}")
+    check_deadline((options or {}).get("rpc_timeout", 1), "rpc_timeout")
 
 
 def prepare_folder(folder: str | os.PathLike[str] | None, names: Sequence[str]) -> Path:
@@ -94,6 +95,8 @@ def prepare_folder(folder: str | os.PathLike[str] | None, names: Sequence[str]) 
             return temporary_folders.make("world-")
         except OSError as error:
             raise WorldError(f"no temporary folder can be made: {error.strerror or error}") from error
+    if not os.fspath(folder):
+        raise WorldError("folder is a path, got ''")
     place = Path(folder)
     try:
         make_private(place)
@@ -178,6 +181,7 @@ def preloaded() -> list[str]:
 
 
 _server: Any = forkserver._forkserver
+os.register_at_fork(after_in_child=_server.__init__)  # a forked child cannot ask for its parent's, and starts its own
 # The ids of forkservers that have forked a role, and so have finished their imports. None stands for no forkserver.
 _serving: set[int | None] = {None}
 
@@ -223,6 +227,8 @@ def start(config: RoleConfig) -> RoleHandle:
         process = _context.Process(target=main, args=(config, theirs), name=config.name)
         with _forkserver():
             process.start()
+            # Who asks multiprocessing for its children, or starts one, would read a role's status in a second thread.
+            multiprocessing.process._children.discard(process)  # type: ignore[attr-defined]
         _serving.add(_server._forkserver_pid)
     except (EOFError, ConnectionError) as error:
         ours.close()

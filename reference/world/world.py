@@ -188,7 +188,8 @@ class World:
 
         Raises:
             RoleFailed: the function raised, or the role ended. A role that misses ``deadline`` (seconds) is ended.
-            WorldError: there is no such role, it is not idle or has shut down, or the function cannot be sent.
+            WorldError: there is no such role, it is not idle or has shut down, its world is closed, or the function
+                cannot be sent.
         """
         outcome = result_of(self._supervisor.submit(role, self._work(role, function, args, deadline), deadline))
         if not isinstance(outcome, Returned):
@@ -212,8 +213,9 @@ class World:
     def log(self, role: str, tail: int | None = None) -> str:
         """Read the role's standard output and error; after the world's end only the last 64 KiB.
 
-        ``tail``: while the world lasts, read only this many bytes from the end.
+        ``tail``: while the world lasts, read only this many bytes from the end. Raises WorldError: no such role.
         """
+        self._check_role(role)
         if role in self._tails:
             return self._tails[role]
         with suppress(FileNotFoundError), log_of(self.folder, role).open("rb") as file:
@@ -255,11 +257,16 @@ class World:
     ) -> None:
         self.close()
 
+    def _check_role(self, role: str) -> None:
+        if role not in self._handles:
+            raise WorldError(f"no role {role!r}, wanted one of {', '.join(self._handles)}")
+
     def _work(self, role: str, function: Function, args: tuple[object, ...], deadline: float) -> bytes:
         """Pickle a call, once it is clear that it can be made."""
         check_deadline(deadline)
-        if role not in self._handles:
-            raise WorldError(f"no role {role!r}, wanted one of {', '.join(self._handles)}")
+        self._check_role(role)
+        if not self._clean.alive:
+            raise WorldError(f"{role} cannot be called: its world is closed")
         if not self._idle:
             raise WorldError(f"{role} plays a function of its own: wanted a world launched with names for calls")
         return pickled(f"the call to {role}", (function, args))

@@ -244,7 +244,10 @@ def test_a_role_whose_launcher_has_ended_dies_at_once(monkeypatch: pytest.Monkey
     assert killed == [(0, signal.SIGKILL)]
 
 
-def test_a_role_whose_launcher_closes_the_pipe_dies_with_its_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("use", [Link._listen, partial(Link.send, kind="here")], ids=["listens", "sends"])
+def test_a_role_whose_launcher_closes_the_pipe_dies_with_its_processes(
+    use: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def end(group: int, number: int) -> None:
         raise SystemExit(f"signal {number} to group {group}")
 
@@ -252,4 +255,4 @@ def test_a_role_whose_launcher_closes_the_pipe_dies_with_its_processes(monkeypat
     ours, theirs = Pipe()
     theirs.close()
     with ours, pytest.raises(SystemExit, match=r"^signal 9 to group 0$"):
-        Link(ours, os.getpid())._listen()
+        use(Link(ours, os.getpid()))

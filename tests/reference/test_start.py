@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import resource
 import subprocess
@@ -64,6 +65,12 @@ def test_a_world_is_refused_if_its_launcher_can_open_no_more_files(room: int, tm
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
+def test_multiprocessing_does_not_read_the_status_of_a_role() -> None:
+    """It does so whenever it is asked for its children; of two threads that read a status, one finds none."""
+    with launch(["only_of_its_world"]):
+        assert "only_of_its_world" not in {child.name for child in multiprocessing.active_children()}
+
+
 MANY = """
 import resource
 from reference.world import launch
@@ -112,6 +119,30 @@ def test_a_forked_child_of_the_launcher_leaves_the_world_alone(tmp_path: Path) -
     script.write_text(FORKING)
     done = subprocess.run([sys.executable, script], env=PATHS, capture_output=True, text=True, timeout=60)
     assert done.stdout == "a\n", done.stderr
+
+
+LAUNCHING = """
+import os
+from reference.world import launch
+from tests.support.roles_plain import name
+def play():
+    with launch({"a": name}, deadline=60) as world:
+        print(world.wait()["a"].value, flush=True)
+if __name__ == "__main__":
+    play()
+    if child := os.fork():
+        os.waitpid(child, 0)
+    else:
+        play()
+"""
+
+
+def test_a_forked_child_of_a_process_that_has_launched_can_launch(tmp_path: Path) -> None:
+    """It cannot have its parent's forkserver, whose end only the parent can see."""
+    script = tmp_path / "launching.py"
+    script.write_text(LAUNCHING)
+    done = subprocess.run([sys.executable, script], env=PATHS, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "a\na\n", done.stderr
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import re
 import resource
@@ -48,6 +49,13 @@ def test_a_system_without_pidfds_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(
         WorldError, match=r"^no world can start here: wanted Linux 5\.3 or newer, and a container that "
     ):
+        launch({"a": roles_plain.nothing})
+
+
+def test_a_daemonic_process_is_told_that_it_cannot_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """multiprocessing only asserts that it starts no process."""
+    monkeypatch.setattr(type(multiprocessing.current_process()), "daemon", True)
+    with pytest.raises(WorldError, match=r"^a worker of multiprocessing\.Pool cannot launch: wanted one of Process"):
         launch({"a": roles_plain.nothing})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import math
 import os
 import re
 import signal
@@ -21,6 +22,7 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
+import torch
 
 from faults.run.leftovers import ends_by, is_running
 from reference.outcome import Exited, Killed, Overdue, Raised, Returned, RoleFailed
@@ -37,6 +39,7 @@ pytestmark = pytest.mark.usefixtures("forkserver")
 
 ROOT = Path(__file__).parents[2]
 PEER_LOST = "reference.outcome.PeerLost"
+UNSENDABLE = "the result cannot be sent to another process (cannot pickle '_thread.lock' object); wanted data"
 KNOWN = "wanted some of num_worker_threads, rpc_timeout, device_maps, devices, _transports, _channels"
 
 
@@ -65,6 +68,11 @@ def test_a_role_that_raises_gives_type_message_and_remote_traceback() -> None:
     assert 'raise Unlucky("today")' in raised.traceback
     for survivor in ("b", "c"):
         assert without_traceback(outcomes[survivor]) == lost("a raised tests.support.roles_plain.Unlucky: today")
+
+
+def test_a_function_whose_result_cannot_be_sent_says_so() -> None:
+    with launch({"a": roles_plain.unsendable}) as world:
+        assert without_traceback(world.wait()["a"]) == Raised("reference.outcome.WorldError", UNSENDABLE)
 
 
 def test_a_hook_that_fails_hides_no_error() -> None:
@@ -248,7 +256,7 @@ class TestCalls:
         [
             (roles_plain.unlucky, r"tests\.support\.roles_plain\.Unlucky: today"),
             (roles_plain.mute, r"tests\.support\.roles_plain\.Mute: \(its text cannot be made: ValueError\)"),
-            (roles_plain.unsendable, r"TypeError: cannot pickle '_thread\.lock' object"),
+            (roles_plain.unsendable, rf"reference\.outcome\.WorldError: {re.escape(UNSENDABLE)}"),
             (roles_plain.unreadable, "TypeError: .*missing 1 required positional argument: 'b'"),
         ],
     )
@@ -306,6 +314,13 @@ class TestCalls:
             with pytest.raises(WorldError, match=r"^a has shut down$"):
                 world.call("a", roles_plain.add, 1, 1)
 
+    def test_after_its_end_a_world_takes_no_call(self) -> None:
+        with launch(["a"]) as world:
+            pass
+        for use in (partial(world.call, "a", roles_plain.nothing), partial(world.run, {"a": roles_plain.nothing})):
+            with pytest.raises(WorldError, match=r"^a cannot be called: its world is closed$"):
+                use()
+
     def test_run_plays_all_at_once(self) -> None:
         with launch(["a", "b", "c"]) as world:
             for _ in range(3):
@@ -321,6 +336,8 @@ class TestCalls:
                 world.run({"a": roles_plain.wait_for_ever, "b": lambda: None})
             with pytest.raises(WorldError, match=r"^no role 'z', wanted one of a, b$"):
                 world.call("z", roles_plain.nothing)
+            with pytest.raises(WorldError, match=r"^no role 'z', wanted one of a, b$"):
+                world.log("z")
             with pytest.raises(WorldError, match=r"^the call to a: cannot be sent to another process \(.*at the top"):
                 world.call("a", lambda: None)
             with pytest.raises(WorldError, match=r"^the call to a: cannot be sent to another process \(ctypes objects"):
@@ -618,7 +635,7 @@ class TestProcesses:
         ({"roles": ["a"], "threads": 0}, "threads must be at least 1, got 0"),
         (
             {"roles": ["a"], "options": {"rpc_timeout": 0}},
-            "rpc_timeout must be a positive number of seconds, got 0",
+            "rpc_timeout is a positive number of seconds, at most 1e+06, got 0",
         ),
         ({"roles": {"a": 3}}, "a: wanted a function, got 3"),
         ({"roles": "ps"}, "roles are a mapping or a list of names, got 'ps'"),
@@ -630,6 +647,15 @@ class TestProcesses:
         ),
         ({"roles": Roles({"a": roles_plain.name}, {}, {"a": {7: 1}})}, f"unknown RPC option 7, {KNOWN}"),  # type: ignore[dict-item]
         ({"roles": ["a"], "checkpoints": Checkpoints(Path("x"), ["a", "b"])}, "checkpoints of a, b, wanted those of a"),
+        (
+            {"roles": ["a"], "options": {"rpc_timeout": math.inf}},
+            "rpc_timeout is a positive number of seconds, at most 1e+06, got inf",
+        ),
+        ({"roles": ["a"], "threads": True}, "threads must be at least 1, got True"),
+        ({"roles": ["a"], "before": 5}, "before: wanted a function, got 5"),
+        ({"roles": ["a"], "on_progress": 5}, "on_progress: wanted a function, got 5"),
+        ({"roles": {"a": torch.zeros(2, 1)}}, "a: wanted a function, got tensor([[0.], [0.]])"),
+        ({"roles": ["a"], "folder": ""}, "folder is a path, got ''"),
     ],
 )
 def test_bad_arguments_start_nothing(
