@@ -61,7 +61,7 @@ def after_its_second_backward(happen: Callable[[], object], role: str) -> None:
         if role == "trainer2" and next(calls) == 2:
             happen()
 
-    hybrid_ddp.backward = wrong  # type: ignore[assignment]
+    hybrid_ddp.backward = wrong  # type: ignore[attr-defined]
 
 
 def stumble() -> None:
