@@ -17,6 +17,7 @@ from reference import hybrid_ddp
 from reference.exact.exactness import NotExact
 from reference.hybrid_ddp import Case, roles, train_locally, trainer_names
 from reference.outcome import Killed, Raised
+from reference.rpc.ddp import backward
 from tests.support.roles_plain import kill_oneself
 from tests.support.runs import end_of, launch_and_wait, run
 
@@ -54,14 +55,14 @@ def in_its_second_loss(happen: Callable[[], object], role: str) -> None:
 
 def after_its_second_backward(happen: Callable[[], object], role: str) -> None:
     """Runs before RPC: call ``happen`` in trainer2's second step, when the others wait for it in the server's step."""
-    right, calls = hybrid_ddp.backward, itertools.count(1)
+    right, calls = backward, itertools.count(1)
 
     def wrong(*args: Any) -> None:
         right(*args)
         if role == "trainer2" and next(calls) == 2:
             happen()
 
-    hybrid_ddp.backward = wrong  # type: ignore[attr-defined]
+    hybrid_ddp.backward = wrong  # type: ignore[assignment, attr-defined]
 
 
 def stumble() -> None:
