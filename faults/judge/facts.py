@@ -31,6 +31,8 @@ from reference.outcome import Exited
 GONE, RUNNING = "Gone", "Running"
 # How far the wall clocks of two machines may be apart (seconds), by which their ledgers are merged.
 CLOCKS = 1.0
+# torch tells the time of its time-outs in whole milliseconds, so it may end a call so much too early (seconds).
+TICK = 0.001
 # The ends that are failures. Who is gone convicts nobody: launchers often end servers so.
 _FAILURES = ("Raised", "Exited", "Killed", "Overdue")
 # The kinds of faults that end a process.
@@ -235,7 +237,7 @@ class Facts:
     def reached_its_limit(self, failed: Event) -> bool:
         """Whether a call that failed had lasted as long as it may."""
         limit = float(self._begun.get(failed.made, failed).details.get("timeout", 0.0))
-        return 0 < limit <= float(failed.details.get("seconds", 0.0))
+        return 0 < limit <= float(failed.details.get("seconds", 0.0)) + TICK
 
     @cached_property
     def clocks(self) -> float:
