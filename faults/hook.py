@@ -131,7 +131,7 @@ def activate(folder: str | os.PathLike[str], role: str) -> None:
     """Put the plan to work in this process now. A world whose RPC is up already can end it by `deactivate`.
 
     Raises:
-        PlanError: the plan cannot be read.
+        PlanError: the plan cannot be read, or this torch lacks a function that is replaced.
         LedgerError: the ledger cannot be written.
     """
     activated(folder, role)

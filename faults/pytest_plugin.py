@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,10 +110,14 @@ def world(request: pytest.FixtureRequest, idle_world: Callable[..., Idle]) -> It
         wanted = 'wanted `pytestmark = pytest.mark.world("a", "b")` or an indirect parameter'
         pytest.fail(f"no roles: {wanted}", pytrace=False)
     from reference.outcome import WorldError
+    from reference.world.launcher import launch
 
+    arguments = mark.kwargs if mark else {}
+    if wrong := arguments.keys() - signature(launch).parameters.keys() | arguments.keys() & {"roles", "folder"}:
+        pytest.fail(f"the mark world takes no {', '.join(sorted(wrong))}: wanted arguments of launch", pytrace=False)
     try:
-        idle = idle_world(roles, **(mark.kwargs if mark else {}))
-    except (WorldError, TypeError) as error:  # TypeError: an argument that `launch` lacks, or that the fixture gives
+        idle = idle_world(roles, **arguments)
+    except WorldError as error:
         raise pytest.fail.Exception(str(error), pytrace=False) from None
     yield idle
     idle.close()

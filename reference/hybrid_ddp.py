@@ -225,7 +225,8 @@ def run_trainer(case: Case, name: str, ps_rref: RRef[Any], store: RRef[Any]) -> 
     """Train one replica. Runs on a trainer, called by ``ps``.
 
     Raises:
-        RuntimeError: ``ps`` or another trainer is lost or failed, or let this one wait for ``case.timeout`` seconds.
+        RuntimeError: ``ps`` or another trainer is lost or failed, or let this one wait for too long: for
+            ``case.timeout`` seconds, in the backward pass 5 more, in the server's step 10 more.
     """
     rank = trainer_names(case).index(name)
     with rpc_timeout(case.timeout), process_group(store, rank, case.trainers, case.timeout):

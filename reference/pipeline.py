@@ -265,6 +265,7 @@ class Case(ExactableCase):
         # A fetch blocks one thread per micro-batch, and its answer needs one more (S4.4).
         self.require(self.rpc_threads > self.num_split, "rpc_threads", f"more than num_split, {self.num_split}")
         self.require(self.transfer == "cpu" or self.device == "cuda", "transfer", "'cpu' where device is 'cpu'")
+        self.require_exact("lr", model="mlp")
         if self.model == "resnet50":
             for name in ("depth", "width"):
                 usual = getattr(Case, name)
@@ -273,7 +274,6 @@ class Case(ExactableCase):
             small = "batch norm needs two values, and images this small have one"  # S4.7
             self.require(smallest > 1 or self.batch_size > 1, "batch_size", f"at least 2: {small}")
             self.require(smallest > 1, "num_split", f"at most {self.batch_size // 2}: {small}")
-        self.require_exact("lr", model="mlp")
 
 
 # --- The twin: the same in one process -------------------------------------------------------------------------------

@@ -96,12 +96,14 @@ def met(facts: Facts, failure: Failure) -> str:
 
 def _traced(facts: Facts, event: Event) -> str:
     """Follow a call that failed to the fault behind it. Its callee may have failed by a call of its own, or may still
-    have waited for one when its caller gave up."""
+    have waited for one when the first caller gave up."""
     told, last, seen = _named(event), event, {event.made}
+    gave_up = event if facts.reached_its_limit(event) else None
     while not (fate := _fate(facts, last)):
-        inner, way = _failed_within(facts, last), "by"
-        if inner is None and (last.event == "invoke" or facts.reached_its_limit(last)):
-            inner, way = _open_within(facts, last), "which waited for"
+        if (inner := _failed_within(facts, last)) is not None:
+            way, gave_up = "by", inner if facts.reached_its_limit(inner) else None
+        elif gave_up is not None:
+            inner, way = _open_within(facts, last, gave_up.time), "which waited for"
         if inner is None or inner.made in seen:
             return f"{_named(event)}, which meets no fault"
         told, last = f"{told}, {way} {_named(inner)}", inner
@@ -118,14 +120,14 @@ def _failed_within(facts: Facts, call: Event) -> Event | None:
     return found[-1] if found else None
 
 
-def _open_within(facts: Facts, call: Event) -> Event | None:
-    """Return the end of the call that a failed call's callee had begun within it and that was open at its end; None if
-    there are none or several."""
-    since = facts.began(call) - facts.clocks
-    calls = [each for each in facts.calls_of.get(_callee(call), ()) if since <= each[0].time < call.time]
-    ends = [end or replace(begun, time=call.time) for begun, end in calls]
-    found = [each for each in ends if each.time >= call.time and each.made != call.made]
-    return found[0] if len(found) == 1 else None
+def _open_within(facts: Facts, call: Event, time: float) -> Event | None:
+    """Return the end of the call that a call's callee had begun within it, and that was open at this time; None if
+    there are none or several, or if the callee executed another call, too: nobody knows which of them waits."""
+    callee, since = _callee(call), facts.began(call) - facts.clocks
+    calls = [each for each in facts.calls_of.get(callee, ()) if since <= each[0].time < time]
+    ends = [end or replace(begun, time=time) for begun, end in calls]
+    found = [each for each in ends if each.time + facts.clocks >= time and each.made != call.made]
+    return found[0] if len(found) == 1 and facts.open_to(callee, facts.began(found[0])) == 1 else None
 
 
 def _named(call: Event) -> str:

@@ -9,7 +9,7 @@ more.
 from __future__ import annotations
 
 import math
-from bisect import bisect
+from bisect import bisect, bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -229,6 +229,21 @@ class Facts:
             if not str(each.details.get("site")).startswith(INTERNAL):
                 found[each.role].append((each, ends.get(made)))
         return dict(found)
+
+    @cached_property
+    def _spans_to(self) -> dict[str, tuple[list[float], list[float]]]:
+        """When the program's own calls to each role began, and when they ended, each in order."""
+        found: defaultdict[str, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+        for begun, end in (each for calls in self.calls_of.values() for each in calls):
+            begins, ends = found[str(begun.details.get("to"))]
+            begins.append(begun.time)
+            ends += [] if end is None else [end.time]
+        return {role: (sorted(begins), sorted(ends)) for role, (begins, ends) in found.items()}
+
+    def open_to(self, role: str, time: float) -> int:
+        """Return how many of the program's own calls to this role were open then."""
+        begins, ends = self._spans_to.get(role, ([], []))
+        return bisect(begins, time) - bisect_left(ends, time)
 
     def began(self, ended: Event) -> float:
         """Return when a call began, by its end."""

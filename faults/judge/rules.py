@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from faults.judge import holdings, proof
 from faults.judge.causes import told, without_effect
-from faults.judge.facts import GONE, RUNNING, Facts, Failure, links_in, player, short
+from faults.judge.facts import GONE, RUNNING, Facts, Failure, Life, links_in, player, short
 from faults.judge.gaps import gaps
 from faults.ledger.error_links import CALLEE, Link
 from faults.ledger.ledger import Event
@@ -293,20 +293,21 @@ def _is_crash(facts: Facts, failure: Failure) -> bool:
 def is_store_race(facts: Facts, failure: Failure) -> bool:
     if not any("DistNetworkError" in link.types for link in failure.links):
         return False
-    up = facts.last[failure.role].of("up") if failure.role in facts.last else None
-    if up is None or not all(_was_counted(facts, role) for role in up.details.get("workers") or facts.last):
+    by = failure.time + facts.clocks
+    then = {life.role: life for life in facts.lives if life.events and life.events[0].time <= by}
+    up = then[failure.role].of("up") if failure.role in then else None
+    if up is None or not all(_was_counted(facts, then.get(role)) for role in up.details.get("workers") or then):
         return False
-    left = [each for each in _left_together(facts) if each.time <= failure.time + facts.clocks]
+    left = [each for each in _left_together(facts) if each.time <= by]
     own = [event.time + facts.clocks for event in left if event.role == failure.role]
     return bool(own) and any(event.role != failure.role and event.time < own[-1] for event in left)
 
 
-def _was_counted(facts: Facts, role: str) -> bool:
-    """Whether a role may have come to the last count of the common shutdown."""
-    life = facts.last.get(role)
+def _was_counted(facts: Facts, life: Life | None) -> bool:
+    """Whether a life may have come to the last count of the common shutdown."""
     if life is None or life.of("shutdown") is None:
         return False
-    return life.of("left") is not None or (role, life.process) not in facts.killed
+    return life.of("left") is not None or (life.role, life.process) not in facts.killed
 
 
 def _mistake(facts: Facts, failure: Failure) -> str:

@@ -169,7 +169,8 @@ def _parts_of(outcome: Outcome) -> list[bytes | memoryview]:
     try:
         return parts(outcome)
     except Exception as error:
-        raise WorldError(f"the result cannot be sent to another process ({error}); wanted data") from error
+        why = raised(error).message
+        raise WorldError(f"the result cannot be sent to another process ({why}); wanted data") from error
 
 
 @contextmanager

@@ -181,9 +181,21 @@ def preloaded() -> list[str]:
 
 
 _server: Any = forkserver._forkserver
-os.register_at_fork(after_in_child=_server.__init__)  # a forked child cannot ask for its parent's, and starts its own
 # The ids of forkservers that have forked a role, and so have finished their imports. None stands for no forkserver.
 _serving: set[int | None] = {None}
+
+
+def _forget_the_parents() -> None:
+    """Forget, in a forked child, the forkserver and the temporary folder of its parent, which end with that one."""
+    if _server._forkserver_alive_fd is not None:
+        os.close(_server._forkserver_alive_fd)
+    modules = _server._preload_modules
+    _server.__init__()
+    _server._preload_modules = modules
+    multiprocessing.process.current_process()._config.pop("tempdir", None)  # type: ignore[attr-defined]
+
+
+os.register_at_fork(after_in_child=_forget_the_parents)
 
 
 @contextmanager

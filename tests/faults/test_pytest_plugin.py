@@ -183,20 +183,14 @@ def test_a_test_that_asks_for_something_impossible_fails_in_one_line(run: Run) -
         assert part(result, f"ERROR at setup of test_{name}") == [line]
 
 
-@pytest.mark.parametrize(
-    ("argument", "message"),
-    [
-        ("dedline=3", "got an unexpected keyword argument 'dedline'"),
-        ("folder='x'", "got multiple values for argument 'folder'"),
-    ],
-)
+@pytest.mark.parametrize("argument", ["dedline", "folder"])
 def test_a_mark_with_an_argument_that_no_idle_world_takes_fails_in_one_line(
-    argument: str, message: str, run: Run, pytester: pytest.Pytester
+    argument: str, run: Run, pytester: pytest.Pytester
 ) -> None:
-    mark = f"import pytest\npytestmark = pytest.mark.world('a', {argument})"
+    mark = f"import pytest\npytestmark = pytest.mark.world('a', {argument}=3)"
     pytester.makepyfile(test_marked=f"{mark}\ndef test_marked(world): pass")
     (line,) = part(run("plain", "test_marked.py"), "ERROR at setup of test_marked")
-    assert line.endswith(message)
+    assert line == f"the mark world takes no {argument}: wanted arguments of launch"
 
 
 @pytest.mark.long

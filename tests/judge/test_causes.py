@@ -197,6 +197,11 @@ def waits(role: str, nth: int, *faults: int, begun: float, to: str) -> Event:
     return event(role, "invoke", begun, site="shop:pay", nth=nth, to=to, faults=list(faults))
 
 
+def ended_well(role: str, nth: int, *faults: int, to: str, ended: float) -> list[Event]:
+    begun = waits(role, nth, *faults, begun=1.1 if role == "b" else 1.2, to=to)
+    return [begun, event(role, "ok", ended, site="shop:pay", nth=nth, to=to)]
+
+
 def gave_up(seconds: float = 1.5) -> list[Event]:
     """The end of a role whose call to ``b`` began at 1.0, and had to end within 1.5 s."""
     call = {**PAY, "to": "b"}
@@ -214,7 +219,15 @@ def gave_up(seconds: float = 1.5) -> list[Event]:
             ", which waited for call shop:pay#1 of b to c, which waited for call shop:pay#1 of c to d, which fault 1",
         ),
         (calls("b", 1, 0, begun=1.1, ended=2.6, to="c"), ", which waited for call shop:pay#1 of b to c, which fault 1"),
+        (  # the inner calls end well, in their order, after the first caller has given up
+            [*ended_well("b", 1, to="c", ended=2.9), *ended_well("c", 1, 0, to="d", ended=2.8)],
+            ", which waited for call shop:pay#1 of b to c, which waited for call shop:pay#1 of c to d, which fault 1",
+        ),
         (calls("b", 1, 0, begun=1.1, ended=2.4, to="c"), ", which meets no fault"),  # it was over
+        (  # it may have been made for another caller
+            [waits("d", 1, begun=1.05, to="b"), waits("b", 1, 0, begun=1.1, to="c")],
+            ", which meets no fault",
+        ),
         ([waits("b", 1, 0, begun=0.9, to="c")], ", which meets no fault"),  # it is older
         ([waits("b", n, 0, begun=1.1, to="c") for n in (1, 2)], ", which meets no fault"),  # nobody knows for which
     ],

@@ -621,6 +621,14 @@ class TestNobodyIsConvicted:
             run = script("Crash role=c at=shutdown@c", *failed, *events, status=1, cut="c")
             assert any("torch's own race" in note for note in judge(run).notes) is race
 
+    def test_by_a_store_that_torch_lost_in_an_earlier_life(self) -> None:
+        """Whose end does not depend on what becomes of the next one."""
+        begun = [event(role, "shutdown", 1.0, graceful=True) for role in "ab"]
+        failed = [*begun, left("a", 2.0), left("b", 3.0), raised("b", "DistNetworkError", 4.0)]
+        again = [*started("a", 5.0, 11), *started("b", 5.0, 12), fired(0, "a", 5.2, kind="Crash", pid=11)]
+        run = script("Crash role=a at=up@a", *failed, *again, status=1, cut="ab")
+        assert any("b raised DistNetworkError: no: torch's own race" in note for note in judge(run).notes)
+
     @pytest.mark.long
     def test_by_a_real_rank_that_reads_the_last_count_after_the_first_rank_has_ended(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

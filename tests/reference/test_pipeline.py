@@ -46,6 +46,10 @@ def test_mlp_equals_its_twin(world: World, num_split: int, dtype: str, record: s
     [
         ({"num_split": 17, "batch_size": 16}, "num_split must be at most batch_size, 16, got 17"),
         ({"num_split": 8, "rpc_threads": 8}, "rpc_threads must be more than num_split, 8, got 8"),
+        (
+            {"arithmetic": "exact", "dtype": "float64", "depth": 2, "lr": 0.125},
+            "model must be 'mlp' in exact arithmetic, got 'resnet50'",
+        ),
         ({"width": 3}, "width must be 8 where model is 'resnet50', got 3"),
         ({"transfer": "direct"}, "transfer must be 'cpu' where device is 'cpu', got 'direct'"),
         (
