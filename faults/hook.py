@@ -40,7 +40,7 @@ from faults.inject.process import processes
 from faults.ledger.error_links import TEXT, first_line, links_of, to_json
 from faults.ledger.ledger import Ledger
 from faults.ledger.record import COMMAND, is_traced, read_plan
-from faults.ledger.snapshot import Snapshot, to_events
+from faults.ledger.snapshot import COUNTS, Snapshot, to_events
 from faults.plan.places import Moment
 from faults.plan.plan import Plan
 from faults.tracing import RELEASE
@@ -301,11 +301,13 @@ def _write_snapshot(ledger: Ledger, snapshot: Snapshot) -> None:
 
 def _finalize(original: Callable[[], None], ledger: Ledger) -> None:
     """Record the RRefs and autograd contexts that are left, when no calls can arrive and before torch frees them."""
-    if CalleeState.open is not None:
-        CalleeState.open.finish()
-    rrefs = {name: int(count) for name, count in _rref_context_get_debug_info().items()}
-    contexts = int(dist_autograd._get_debug_info()["num_autograd_contexts"])  # type: ignore[attr-defined]
-    ledger.write("left", **rrefs, num_autograd_contexts=contexts)
-    if CalleeState.open is not None:
-        CalleeState.open.delayed_replies.close(give=False)
-    original()
+    try:
+        with ledger.own_errors():
+            if CalleeState.open is not None:
+                CalleeState.open.finish()
+            counts = {**_rref_context_get_debug_info(), **dist_autograd._get_debug_info()}  # type: ignore[attr-defined]
+            ledger.write("left", **{name: int(counts[name]) for name in COUNTS})
+            if CalleeState.open is not None:
+                CalleeState.open.delayed_replies.close(give=False)
+    finally:
+        original()

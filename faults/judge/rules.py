@@ -17,6 +17,7 @@ from faults.judge.gaps import gaps
 from faults.ledger.error_links import CALLEE, Link
 from faults.ledger.ledger import Event
 from faults.ledger.record import COMMAND, Run
+from faults.ledger.snapshot import COUNTS
 from faults.plan.crash_ways import signals_of_end
 from reference.outcome import Killed
 from reference.system.text import one_line
@@ -38,8 +39,6 @@ TIMEOUTS = {"TimeoutError", "BrokenBarrierError", "Empty", "Full", "TimeoutExpir
 # which have no type of their own. Messages of its engine are no recorded calls.
 _TIMED_OUT = ("RPCErr:1:", "Timed out waiting")
 
-# Counts of `rpc.shutdown` that are no leak: messages about RRefs that torch awaits an answer to, or sends again later.
-_PASSING = ("num_pending_futures",)
 # How many places are named where an overdue script's processes wait.
 _PLACES = 8
 
@@ -202,7 +201,7 @@ def _left(facts: Facts) -> Check:
     left = list(run.leaks)
     if facts.every_role_returned:
         for event in _left_together(facts):
-            counts = [f"{name}={count}" for name, count in event.details.items() if count and name not in _PASSING]
+            counts = [f"{name}={count}" for name, count in event.details.items() if count and name in COUNTS]
             left += [f"{event.role}: {' '.join(counts)}"] if counts else []
         left += holdings.of_timeline(run.timeline)[0]
     if not left and not run.complete:

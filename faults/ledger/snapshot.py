@@ -9,6 +9,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+# torch's counts of what a role keeps for others when nothing is on its way, each with the kind of leak that it is.
+COUNTS = {
+    "num_owner_rrefs": "rrefs",
+    "num_forks": "rrefs",
+    "num_pending_users": "rrefs",
+    "num_autograd_contexts": "contexts",
+}
+
 # An RRef's id: the id of the worker that made it, and that worker's number for it.
 Ident = tuple[int, int]
 

@@ -156,7 +156,7 @@ def _forked(path: bytes, args: Sequence[str], passed: Sequence[int]) -> int:
                 with suppress(OSError):  # that of the list itself
                     os.close(number)
         run: Callable[..., None] = exec
-        run(args[-1], {})
+        run(args[args.index("-c") + 1], {})
     finally:
         os._exit(1)
 

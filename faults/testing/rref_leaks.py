@@ -14,19 +14,11 @@ import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
 from torch.distributed.rpc import api
 
-from faults.ledger.snapshot import from_events, to_events
+from faults.ledger.snapshot import COUNTS, from_events, to_events
 from faults.tracing import RELEASE
 from faults.tracing.tracer import Tracer, snapshot_here
 from reference.outcome import Returned
 from reference.world.world import World, alive
-
-# The kind of leak that each count belongs to.
-COUNTS = {
-    "num_owner_rrefs": "rrefs",
-    "num_forks": "rrefs",
-    "num_pending_users": "rrefs",
-    "num_autograd_contexts": "contexts",
-}
 
 
 def kept(collect: bool = False) -> dict[str, int]:

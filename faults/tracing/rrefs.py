@@ -115,6 +115,8 @@ class RRefs:
         # To whom RRefs were sent last, and where.
         self.sent: OrderedDict[tuple[Ident, str], Line | None] = OrderedDict()
         self.pickled = self.unpickled = 0
+        # The text of an RRef that does not tell its id, as far as this torch is known.
+        self.unreadable = ""
         self._thread = OfThread()
 
     def count(self) -> int:
@@ -128,6 +130,7 @@ class RRefs:
         """Remember an object that this role has just got; None if torch does not tell its id."""
         ident = ident_of(rref)
         if ident is None:
+            self.unreadable = str(rref)
             return None
         known = Known(rref, ident, how, lines, self.count())
         key = id(rref)

@@ -60,8 +60,11 @@ class Tracer:
     def snapshot(self, since: int = 0) -> Snapshot:
         """Take a snapshot of what this process holds. RPC is up. It first collects garbage.
 
-        ``since``: leave out what this process had got when it had seen so many events (`Snapshot.events`).
+        ``since``: leave out what this process had got when it had seen so many events (`Snapshot.events`). Raises
+        TraceError: this torch does not tell the ids of RRefs.
         """
+        if self.rrefs.unreadable:
+            raise TraceError(f"RRefs cannot be traced: this torch tells no id in {self.rrefs.unreadable!r}")
         gc.collect()
         own = _get_current_rpc_agent().get_worker_info()
         rrefs = self.rrefs

@@ -129,9 +129,8 @@ def die_with_parent() -> None:
     own. So without this a stopped role would keep the forkserver running, and itself.
     """
     server: Any = multiprocessing.forkserver._forkserver
-    pipe: int | None = getattr(server, "_forkserver_alive_fd", None)
-    if pipe is not None:
-        os.close(pipe)
+    if server._forkserver_alive_fd is not None:
+        os.close(server._forkserver_alive_fd)
         server._forkserver_alive_fd = None
     end_with_parent(signal.SIGKILL)
 

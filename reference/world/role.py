@@ -41,8 +41,7 @@ def watch_startup() -> None:
 def _report(
     hook: Callable[..., object], kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    server: Any = multiprocessing.forkserver._forkserver
-    inherited = getattr(server, "_inherited_fds", None)
+    inherited = multiprocessing.forkserver.get_inherited_fds()
     # The one descriptor that a role is sent is its end of the pipe to the launcher.
     if inherited and len(inherited) == 1 and not _begun:
         with suppress(Exception):

@@ -177,7 +177,7 @@ def preloaded() -> list[str]:
     tutorials = [name for each in TUTORIALS if (name := f"reference.{each}") in sys.modules]
     optimizing = ["torch._dynamo"] if tutorials else []
     ours = [*optimizing, *tutorials, *also_preloaded]
-    return ["reference.system.preload_first", *ours, "reference.world.preload_last", "__main__"]
+    return ["reference.system.preload_first", *ours, "reference.world.preload_last"]
 
 
 _server: Any = forkserver._forkserver

@@ -15,7 +15,7 @@ from torch.distributed.rpc.internal import _InternalRPCPickler
 from faults import leaks
 from faults.ledger.snapshot import GLOBAL
 from faults.plan.places import INTERNAL, name_of
-from faults.tracing.tracer import snapshot_here
+from faults.tracing.tracer import Tracer, snapshot_here
 from reference.world import World, launch
 from tests.support import roles_leaks as roles
 from tests.support.idle import kill
@@ -251,6 +251,14 @@ def test_a_process_that_does_not_trace_or_has_no_rpc_is_told_so() -> None:
 def test_a_timeout_that_torch_would_take_as_no_limit_is_refused(timeout: float) -> None:
     with pytest.raises(ValueError, match=rf"^a timeout is a positive number of seconds, got {timeout!r}$"):
         leaks.report(timeout)
+
+
+def test_a_torch_whose_rrefs_tell_no_id_is_refused() -> None:
+    """Otherwise it would seem that nothing is held."""
+    tracer = Tracer()
+    assert tracer.rrefs.get("RRef 7", "made", ()) is None
+    with pytest.raises(leaks.TraceError, match=r"^RRefs cannot be traced: this torch tells no id in 'RRef 7'$"):
+        tracer.snapshot()
 
 
 def test_untrace_puts_every_function_of_torch_back() -> None:

@@ -173,6 +173,27 @@ def test_what_an_overdue_script_had_to_end_by_itself_is_ended_and_not_told_as_le
     assert not Path("/proc", (tmp_path / "run" / RESULTS / OUTPUT).read_text().strip()).exists()
 
 
+LACKING = """if True:
+    import os
+    import torch.distributed.autograd as dist_autograd
+    import torch.distributed.rpc as rpc
+    dist_autograd._get_debug_info = dict
+    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "127.0.0.1", "0"
+    rpc.init_rpc("a", rank=0, world_size=1)
+    try:
+        rpc.shutdown()
+    finally:
+        assert not rpc._is_current_rpc_agent_set()
+"""
+
+
+@pytest.mark.long
+def test_a_torch_that_lacks_a_count_is_no_mistake_of_the_programs_and_its_rpc_ends(tmp_path: Path) -> None:
+    _, judgement = run_script([sys.executable, "-c", LACKING], Plan(), tmp_path / "run", deadline=60)
+    assert judgement.verdict == "unknown"
+    assert judgement.complaints[0].text.startswith("a: faults itself failed: KeyError: 'num_autograd_contexts'")
+
+
 def test_children_of_a_killed_role_have_longer_to_end(tmp_path: Path) -> None:
     """A DataLoader's workers need it: they check every 5 s whether their parent still lives."""
     ledger = Ledger(tmp_path, "till")

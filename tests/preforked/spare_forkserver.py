@@ -42,10 +42,11 @@ def offer() -> None:
 
     def spawn(path: bytes, args: Sequence[Any], passfds: Sequence[int]) -> int:
         plain = options == _options() and "FAULTS_RUN" not in os.environ  # which starts a plan with Python
-        if not asked or not plain or not str(args[-1]).startswith(_COMMAND):
+        code = args[args.index("-c") + 1] if "-c" in args else ""
+        if not asked or not plain or not str(code).startswith(_COMMAND):
             return start(path, args, passfds)
         with asked.pop() as spare:
-            _send(spare, args[-1], passfds)
+            _send(spare, code, passfds)
         return pid
 
     util.spawnv_passfds = spawn
