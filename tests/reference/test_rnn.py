@@ -56,6 +56,19 @@ def test_a_case_holds_the_sha_256_of_its_text(tmp_path: Path) -> None:
     assert not here.same_result_as(Case())
 
 
+def test_a_case_whose_text_is_not_here_can_be_read_but_not_played(tmp_path: Path) -> None:
+    """As the trace of another machine, for `reference compare`."""
+    file = tmp_path / "text"
+    file.write_bytes(b"hello world")
+    case = Case(text=str(file))
+    file.unlink()
+    elsewhere = Case.from_json(case.to_json())
+    assert elsewhere == case
+    for play in (roles, train_locally):
+        with pytest.raises(CaseError, match=r"^rnn: text must be the name of a file that can be read \(No such file"):
+            play(elsewhere)
+
+
 def test_a_text_that_has_changed_since_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "text"
     file.write_bytes(b"hello world")
