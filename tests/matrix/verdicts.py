@@ -227,7 +227,7 @@ _ROWS: Mapping[str, Row] = {
     "hybrid_ddp": {
         **error("Raise request", "Raise reply", ps=r"StepFailed: step \d: trainer1 failed: .*FaultError"),
         **error("Raise flight", ps=rf"StepFailed: step \d: ({LATE_REPORT})?trainer1 failed: .*{TORN}"),
-        **error("Drop request", "Drop reply", ps=rf"StepFailed: step \d: .*trainer1 failed: .*{LATE}"),
+        **error("Drop request", "Drop reply", ps=r"StepFailed: step \d: nothing for .* from trainer1"),
         **error(*PARTITIONS, ps=r"StepFailed: step \d: .*trainer1"),
         **error(*CRASHES, ps=KILLED, trainer1=r"PeerLost: ps was killed"),
         **error("Crash at call", trainer1=KILLED, ps=rf"StepFailed: step 1: .*trainer1 failed: {GONE}"),
