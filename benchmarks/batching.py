@@ -162,11 +162,12 @@ def show(results: Sequence[Mapping[str, Any]]) -> None:
 
 
 def drawn(path: Path, results: Sequence[Mapping[str, Any]]) -> None:
-    """Draw medians over the number of observers, one line per way."""
+    """Draw medians over the number of observers, one line per program and mode."""
     lines: dict[str, list[tuple[float, float]]] = {}
     for result in results:
-        for name, rates in result["steps_per_second"].items():
-            lines.setdefault(name, []).append((result["observers"], rates["median"]))
+        for name in (each for mode in MODES for each in (mode, f"published {mode}")):
+            if rates := result["steps_per_second"].get(name):
+                lines.setdefault(name, []).append((result["observers"], rates["median"]))
     draw(path, lines, x="observers", y="environment steps per second")
 
 
@@ -179,7 +180,7 @@ def arguments() -> argparse.Namespace:
     add("--repeats", type=measure.count, default=3, help="runs of each way and number of observers")
     add("--deadline", type=measure.seconds, default=180.0, help="seconds after which one run has failed")
     add("--published", type=measure.existing, metavar="FILE", help="a program to run beside; reads WS, NUM_STEPS, PORT")
-    add("--picture", type=Path, metavar="FILE", help="draw the medians there (.png, .svg, .pdf)")
+    add("--picture", type=measure.writable, metavar="FILE", help="draw the medians there (.png, .svg, .pdf)")
     return parser.parse_args()
 
 
@@ -193,10 +194,10 @@ def main() -> None:
     results = [Setting(case, wanted.deadline, wanted.published).result(wanted.repeats) for case in cases]
     print(measure.heading(facts))
     show(results)
-    if wanted.picture is not None:
-        drawn(wanted.picture, results)
     options = {"repeats": wanted.repeats, "episodes": wanted.episodes, "steps": wanted.steps}
     measure.write(wanted.json, "batching", facts, **options, results=results)
+    if wanted.picture is not None:
+        drawn(wanted.picture, results)
 
 
 if __name__ == "__main__":

@@ -28,8 +28,8 @@ def commands(folder: Path) -> dict[str, list[str]]:
         "NumPy": [python, str(EXAMPLES / "numpy")],
         "JAX": [python, str(EXAMPLES / "jax")],
         "DDP (gloo)": [python, str(EXAMPLES / "torch" / "ddp.py")],
-        "pipelining, GPipe": [python, str(EXAMPLES / "torch" / "pipelining.py"), "gpipe"],
-        "pipelining, 1F1B": [python, str(EXAMPLES / "torch" / "pipelining.py"), "1f1b"],
+        "pipelining, GPipe": [python, str(EXAMPLES / "torch" / "pipelining.py"), "GPipe"],
+        "pipelining, 1F1B": [python, str(EXAMPLES / "torch" / "pipelining.py"), "1F1B"],
         "Ray": [python, str(EXAMPLES / "ray" / "parameter_servers.py")],
         "Monarch": [python, str(EXAMPLES / "monarch" / "actors.py")],
     }
@@ -51,10 +51,15 @@ def verdicts(command: list[str], suite: Path, out: Path) -> Verdicts:
     done = subprocess.run(
         [*conform, "run", str(suite), "--out", str(out), "-j", "2", "--format", "json", "--", *command],
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
         check=False,
     )
-    return {each["id"]: each["verdict"] for each in json.loads(done.stdout)["cases"]}
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"{command}: conform ended with status {done.returncode}")
+    cases = json.loads(done.stdout)["cases"]
+    for each in cases:
+        if each["verdict"] not in SIGNS:
+            sys.stderr.write(f"{command[-1]}: {each['id']} {each['verdict']}: {each['text']}\n")
+    return {each["id"]: each["verdict"] for each in cases}
 
 
 def page(found: Mapping[str, Verdicts]) -> str:

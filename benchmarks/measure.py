@@ -37,7 +37,7 @@ def parser(description: str) -> argparse.ArgumentParser:
     built = argparse.ArgumentParser(
         description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter, allow_abbrev=False
     )
-    built.add_argument("--json", type=_writable, metavar="FILE", help="write versions and every raw sample there")
+    built.add_argument("--json", type=writable, metavar="FILE", help="write versions and every raw sample there")
     return built
 
 
@@ -61,7 +61,7 @@ def seconds(text: str) -> float:
     return value
 
 
-def _writable(text: str) -> Path:
+def writable(text: str) -> Path:
     """Check now that a file can be written, because the figures come only minutes later."""
     path = Path(text).resolve()
     if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):

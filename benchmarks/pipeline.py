@@ -275,7 +275,7 @@ def arguments() -> argparse.Namespace:
     add("--batches", type=measure.count, default=3, help="counted batches; two more run, before and after them")
     add("--repeats", type=measure.count, default=3, help="runs of each way and setting")
     add("--deadline", type=measure.seconds, default=300.0, help="seconds after which one run has failed")
-    add("--picture", type=Path, metavar="FILE", help="draw the speed-ups there")
+    add("--picture", type=measure.writable, metavar="FILE", help="draw the speed-ups there")
     add("--published", type=measure.existing, metavar="FILE", help="a program to run beside; reads B and H")
     add("--torch", nargs="*", choices=[*SCHEDULES], default=[], help="schedules of torch.distributed.pipelining")
     add("--transfer", choices=["cpu", "direct"], default="cpu", help="the case's transfer, with --device cuda")
@@ -302,10 +302,10 @@ def main() -> None:
         )
     print(measure.heading(facts))
     show(results)
-    if wanted.picture is not None:
-        picture(wanted.picture, results)
     options = {name: getattr(wanted, name) for name in ("repeats", "batches", "device", "transfer")}
     measure.write(wanted.json, "pipeline", facts, **options, results=results)
+    if wanted.picture is not None:
+        picture(wanted.picture, results)
 
 
 if __name__ == "__main__":

@@ -113,7 +113,7 @@ def main() -> None:
     built.add_argument("--images", type=measure.count, default=48, help="images of a batch")
     built.add_argument("--side", type=measure.count, default=128, help="width and height of an image in pixels")
     built.add_argument("--deadline", type=measure.seconds, default=300.0, help="seconds after which a run has failed")
-    built.add_argument("--picture", type=Path, metavar="FILE", help="draw the spans there")
+    built.add_argument("--picture", type=measure.writable, metavar="FILE", help="draw the spans there")
     wanted = built.parse_args()
     facts = measure.machine()
     sizes: dict[str, Any] = {"batch_size": wanted.images, "image_w": wanted.side, "image_h": wanted.side}
@@ -124,9 +124,9 @@ def main() -> None:
         rows.append([str(splits), f"{whole:.2f}", *(f"{covered(spans, role) / whole:.0%}" for role in WORKERS)])
     head = ["micro-batches", "s from the first turn to the last gradient", "shard 1 computes", "shard 2 computes"]
     print(measure.heading(facts) + measure.table(head, rows, words=0))
+    measure.write(wanted.json, "timeline", facts, spans=settings)
     if wanted.picture is not None:
         draw(wanted.picture, settings)
-    measure.write(wanted.json, "timeline", facts, spans=settings)
 
 
 if __name__ == "__main__":

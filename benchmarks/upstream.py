@@ -7,12 +7,14 @@ reproduction's exit status is 10 if torch does what its docstring says, and 0 if
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "upstream"
 LIMIT = 120.0
@@ -23,7 +25,10 @@ def seen(python: str, program: Path) -> str:
     """Say whether torch does what a program shows: yes, no, or how else the program ended."""
     command = [python, "-W", "ignore", str(program)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
+        with TemporaryDirectory() as place:  # some make files there, and remove none
+            done = subprocess.run(
+                command, env={**os.environ, "TMPDIR": place}, capture_output=True, timeout=LIMIT, check=False
+            )
     except subprocess.TimeoutExpired:
         return f"over {LIMIT:g} s"
     return SIGNS.get(done.returncode, f"status {done.returncode}")

@@ -1,6 +1,6 @@
 """``pipeline`` by torch.distributed.pipelining: GPipe or 1F1B on two processes, over gloo.
 
-    python -m reference conform run suite --out results --cases 'pipeline-*' -- python examples/torch/pipelining.py 1f1b
+    python -m reference conform run suite --out results --cases 'pipeline-*' -- python examples/torch/pipelining.py 1F1B
 
 It imports nothing of this package.
 """
@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import multiprocessing, nn
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 
-SCHEDULES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
+SCHEDULES = {"GPipe": ScheduleGPipe, "1F1B": Schedule1F1B}
 
 
 def loss_function(case: dict[str, Any]) -> Any:
@@ -76,13 +76,15 @@ def train(rank: int, schedule: str, case: dict[str, Any], given: Path, folder: s
 
 def main() -> None:
     schedule = sys.argv[1]
+    if schedule not in SCHEDULES:
+        sys.exit(f"no schedule {schedule}, wanted {' or '.join(SCHEDULES)} before the folders")
     described, given, answers = asked()
     case = described["case"]
     if described["tutorial"] != "pipeline":
         skip(answers, f"not {described['tutorial']}")
     elif case["model"] != "mlp":
         skip(answers, f"no {case['model']}")
-    elif case["batch_size"] % case["num_split"] or case["num_split"] < (2 if schedule == "1f1b" else 1):
+    elif case["batch_size"] % case["num_split"] or case["num_split"] < (2 if schedule == "1F1B" else 1):
         skip(answers, "torch.distributed.pipelining wants micro-batches of one size, and 1F1B as many as stages")
     else:
         with tempfile.TemporaryDirectory() as folder:

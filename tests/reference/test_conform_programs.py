@@ -54,7 +54,7 @@ def test_ddp_trains_as_the_batch_servers_do(suite: Suite, tmp_path: Path, capfd:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
+@pytest.mark.parametrize("schedule", ["GPipe", "1F1B"])
 def test_pipelining_trains_as_the_pipeline_does(suite: Suite, schedule: str, tmp_path: Path, capfd: Capture) -> None:
     program = [sys.executable, str(EXAMPLES / "torch" / "pipelining.py"), schedule]
     found = verdicts(suite, program, "pipeline-*", tmp_path / "out", capfd)
