@@ -7,12 +7,19 @@ import torch.distributed.rpc as rpc
 import torch.multiprocessing as mp
 
 kept = []
+come = []
 shutdown_has_begun = threading.Event()
 NAMES = ["ps", "trainer1", "trainer2"]
 
 
 def batch():
     return [1]
+
+
+def comes(name):
+    come.append(name)
+    if len(come) == len(NAMES):
+        threading.Timer(0.5, shutdown_has_begun.set).start()
 
 
 def keep(rref):
@@ -26,7 +33,7 @@ def play(rank, folder):
     if rank == 1:
         for _ in range(3):
             rpc.rpc_async("trainer2", keep, args=(rpc.remote("ps", batch),))
-    threading.Timer(0.5, shutdown_has_begun.set).start()
+    rpc.rpc_sync("trainer2", comes, args=(NAMES[rank],))
     rpc.shutdown()
 
 
