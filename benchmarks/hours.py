@@ -24,7 +24,7 @@ from measure import BenchmarkError
 RUNS, APART = 3, 1800.0
 
 # The entries that name a row, if a benchmark writes a list of rows.
-_NAMES = ("splits", "batch_size", "trainers", "observers")
+_NAMES = ("splits", "batch_size", "image", "trainers", "observers")
 
 
 def figures(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
@@ -50,11 +50,11 @@ def read(paths: Sequence[Path], apart: float) -> list[dict[str, Any]]:
     runs = sorted((json.loads(path.read_text()) for path in paths), key=_taken)
     if len(runs) < RUNS:
         raise BenchmarkError(f"{len(runs)} runs, wanted at least {RUNS}")
-    for name in ("python", "torch", "cores"):
-        if len({run["machine"][name] for run in runs}) > 1:
-            raise BenchmarkError(f"runs with different {name}: {sorted({str(run['machine'][name]) for run in runs})}")
-    if len({run["benchmark"] for run in runs}) > 1:
-        raise BenchmarkError(f"different benchmarks: {sorted({run['benchmark'] for run in runs})}")
+    settings = [{**{name: run["machine"][name] for name in ("python", "torch", "cores")}, **run} for run in runs]
+    for name in dict.fromkeys(name for each in settings for name in each):
+        found = {str(each.get(name)) for each in settings if not isinstance(each.get(name), list | dict)}
+        if len(found) > 1:
+            raise BenchmarkError(f"runs with different {name}: {', '.join(sorted(found))}")
     for earlier, later in pairwise(runs):
         between = (_taken(later) - _taken(earlier)).total_seconds()
         if between < apart:
