@@ -31,7 +31,8 @@ def cuts(path: str, content: bytes, random: Random, every: bool) -> Iterator[byt
         yield from (other for other in _OTHERS if Plan.from_json(other.decode()) != Plan.from_json(content.decode()))
     elif path == RUN:
         facts = json.loads(content)
-        facts.pop("losses", None)  # which no rule reads, and runs of earlier versions lack
+        # Runs of earlier versions lack the losses, which no rule reads, and who was lost, where nobody was.
+        facts = {name: value for name, value in facts.items() if name != "losses" and (name != "lost" or value)}
         for name in facts if every else random.sample([*facts], 1):
             yield json.dumps({fact: value for fact, value in facts.items() if fact != name}).encode()
     else:
