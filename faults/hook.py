@@ -299,14 +299,19 @@ def _write_snapshot(ledger: Ledger, snapshot: Snapshot) -> None:
         ledger.write(event, **fields)
 
 
+def counts_of_torch() -> dict[str, int]:
+    """Return torch's counts of what this process keeps for others, by torch's own names (`COUNTS`)."""
+    every = {**_rref_context_get_debug_info(), **dist_autograd._get_debug_info()}  # type: ignore[attr-defined]
+    return {name: int(every[name]) for name in COUNTS}
+
+
 def _finalize(original: Callable[[], None], ledger: Ledger) -> None:
     """Record the RRefs and autograd contexts that are left, when no calls can arrive and before torch frees them."""
     try:
         with ledger.own_errors():
             if CalleeState.open is not None:
                 CalleeState.open.finish()
-            counts = {**_rref_context_get_debug_info(), **dist_autograd._get_debug_info()}  # type: ignore[attr-defined]
-            ledger.write("left", **{name: int(counts[name]) for name in COUNTS})
+            ledger.write("left", **counts_of_torch())
             if CalleeState.open is not None:
                 CalleeState.open.delayed_replies.close(give=False)
     finally:

@@ -10,10 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch.distributed.autograd as dist_autograd
-import torch.distributed.rpc as rpc
 from torch.distributed.rpc import api
 
+from faults.hook import counts_of_torch
 from faults.ledger.snapshot import COUNTS, from_events, to_events
 from faults.tracing import RELEASE
 from faults.tracing.tracer import Tracer, snapshot_here
@@ -25,8 +24,7 @@ def kept(collect: bool = False) -> dict[str, int]:
     """Return the counts by torch's own names. ``collect``: first collect garbage, which may hold some of them."""
     if collect:
         gc.collect()
-    every = {**rpc._rref_context_get_debug_info(), **dist_autograd._get_debug_info()}  # type: ignore[attr-defined]
-    return {name: int(every[name]) for name in COUNTS}
+    return counts_of_torch()
 
 
 def kept_and_seen(collect: bool = False) -> tuple[dict[str, int], int]:
