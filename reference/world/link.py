@@ -128,11 +128,16 @@ def die_with_parent() -> None:
     The forkserver ends when no process has its pipe open any more. Every child has it open, to start processes of its
     own. So without this a stopped role would keep the forkserver running, and itself.
     """
+    leave_forkserver()
+    end_with_parent(signal.SIGKILL)
+
+
+def leave_forkserver() -> None:
+    """Close the pipe, inherited from the parent, that would keep its forkserver running as long as this process."""
     server: Any = multiprocessing.forkserver._forkserver
     if server._forkserver_alive_fd is not None:
         os.close(server._forkserver_alive_fd)
         server._forkserver_alive_fd = None
-    end_with_parent(signal.SIGKILL)
 
 
 def raised(error: BaseException) -> Raised:

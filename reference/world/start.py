@@ -187,8 +187,7 @@ _serving: set[int | None] = {None}
 
 def _forget_the_parents() -> None:
     """Forget, in a forked child, the forkserver and the temporary folder of its parent, which end with that one."""
-    if _server._forkserver_alive_fd is not None:
-        os.close(_server._forkserver_alive_fd)
+    link.leave_forkserver()
     modules = _server._preload_modules
     _server.__init__()
     _server._preload_modules = modules
