@@ -10,7 +10,6 @@ from faults.judge.waiting import call_name, told_waits
 from faults.ledger.ledger import Event
 from faults.ledger.moments_seen import roles_of
 from faults.ledger.record import COMMAND, End
-from faults.plan.places import INTERNAL
 from reference.system.text import one_line
 
 # The most calls and the most marks that a page draws. It keeps first calls that were hurt, failed or have no end, and
@@ -128,7 +127,7 @@ def _calls(facts: Facts, number: Mapping[str, int]) -> Iterator[list[Any]]:
             if (call := latest.get((event.details.get("caller"), *event.call))) is not None:
                 call[at_callee[event.event]] = _t(event.time)
             continue
-        if str(event.details.get("site")).startswith(INTERNAL) or event.role not in number:
+        if event.is_internal or event.role not in number:
             continue
         if event.event == "invoke":
             to = number[str(event.details.get("to"))]

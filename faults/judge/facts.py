@@ -23,7 +23,6 @@ from faults.ledger.moments_seen import roles_of, starts_of
 from faults.ledger.record import COMMAND, End, Run
 from faults.plan.crash_ways import signal_of, status_of
 from faults.plan.kinds import KINDS
-from faults.plan.places import INTERNAL
 from reference.outcome import Exited
 
 # Kinds of ends. Besides the outcomes of `reference.outcome` a script's role may end in a way of which nothing tells
@@ -126,7 +125,7 @@ class Facts:
     def failed(self) -> list[tuple[Event, list[Link]]]:
         """The program's own calls that failed, by time, each with the chain of its error."""
         ended = self.run.timeline.of("fail", "info")
-        own = [each for each in ended if not str(each.details.get("site")).startswith(INTERNAL)]
+        own = [each for each in ended if not each.is_internal]
         return [(each, links_in(each)) for each in own]
 
     @cached_property
@@ -226,7 +225,7 @@ class Facts:
         found: defaultdict[str, list[tuple[Event, Event | None]]] = defaultdict(list)
         ends = {each.made: each for each in self.run.timeline.of("ok", "fail", "info")}
         for made, each in self._begun.items():
-            if not str(each.details.get("site")).startswith(INTERNAL):
+            if not each.is_internal:
                 found[each.role].append((each, ends.get(made)))
         return dict(found)
 

@@ -290,6 +290,7 @@ def _is_crash(facts: Facts, failure: Failure) -> bool:
 
 
 def is_store_race(facts: Facts, failure: Failure) -> bool:
+    """Whether a role may have failed by torch's own race at a common shutdown, for which all of its world had come."""
     if not any("DistNetworkError" in link.types for link in failure.links):
         return False
     by = failure.time + facts.clocks

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from faults.judge.facts import RUNNING, Facts, Life, short
 from faults.ledger.ledger import Event
-from faults.plan.places import INTERNAL
 
 # How many open calls of a caller to one callee are named.
 _CALLS = 3
@@ -117,7 +116,7 @@ def open_calls(events: Sequence[Event]) -> list[Event]:
     """Return the program's own calls that have a beginning and no end, by time."""
     begun: dict[tuple[object, ...], Event] = {}
     for event in events:
-        if event.event == "invoke" and not str(event.details.get("site")).startswith(INTERNAL):
+        if event.event == "invoke" and not event.is_internal:
             begun[event.made] = event
         elif event.event in ("ok", "fail", "info"):
             begun.pop(event.made, None)

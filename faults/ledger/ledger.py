@@ -25,6 +25,7 @@ from typing import Any
 
 from faults.ledger import error_links
 from faults.ledger.error_links import first_line
+from faults.plan.places import INTERNAL
 from reference.system import json_objects
 from reference.system.files import content_of
 from reference.system.text import OneLine, one_line, shown
@@ -186,6 +187,11 @@ class Event:
     def call(self) -> tuple[object, object]:
         """The call that it is about: the site, and its number among the caller's calls of the site."""
         return self.details.get("site"), self.details.get("nth")
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether it is about a call that torch or this project makes, and not the program."""
+        return str(self.details.get("site")).startswith(INTERNAL)
 
     @property
     def made(self) -> tuple[object, ...]:
