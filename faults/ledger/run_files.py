@@ -20,7 +20,7 @@ from pathlib import Path
 from faults.ledger.ledger import SUFFIX
 from faults.ledger.record import PLAN, RUN, SCRATCH, TRACE, RecordError, read
 from faults.plan.plan import Plan, PlanError
-from reference.system.files import RENDEZVOUS, check_room, content_of, log_of, plain, roles_of, stacks_of
+from reference.system.files import RENDEZVOUS, check_room, content_of, lock, log_of, plain, roles_of, stacks_of
 from reference.system.temporary_folders import PRIVATE
 
 # The folders that the code which asks has occupied itself: a sweep makes its runs below its own folder.
@@ -96,7 +96,7 @@ def _locked(place: Path, *, alone: bool) -> Iterator[None]:
         yield
         return
     try:
-        if not _lock(handle, fcntl.LOCK_EX if alone else fcntl.LOCK_SH):
+        if not lock(handle, fcntl.LOCK_EX if alone else fcntl.LOCK_SH):
             raise _busy(place)
         yield
     finally:
@@ -115,23 +115,12 @@ def _remove_after_error(place: Path, error: type[BaseException] | None, *_: obje
             place.rmdir()
 
 
-def _lock(handle: int, how: int) -> bool:
-    """Lock a file; False if another process holds the lock. If files cannot be locked, no process does."""
-    try:
-        fcntl.flock(handle, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        pass
-    return True
-
-
 def _is_written(ledger: Path) -> bool:
     """Whether a process has opened it for writing, and has neither closed it nor ended (`Ledger` locks it)."""
     with suppress(OSError):
         handle = os.open(ledger, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            return not _lock(handle, fcntl.LOCK_EX)
+            return not lock(handle, fcntl.LOCK_EX)
         finally:
             os.close(handle)
     return False

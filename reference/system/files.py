@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import secrets
 import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from reference.system.text import OneLine
@@ -91,30 +92,46 @@ def check_room(folder: Path) -> None:
         raise Unusable(folder, error) from error
 
 
+def lock(handle: int, how: int) -> bool:
+    """Lock a file or a folder; False if another process holds the lock. If files cannot be locked, no process does."""
+    try:
+        fcntl.flock(handle, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
 @contextmanager
 def filled(folder: Path) -> Iterator[None]:
     """Make a folder, or take an empty one, which the block fills. After an error it is as it was before.
 
     Raises:
-        Unusable: it cannot be made, is not empty, or takes no files.
+        Unusable: it cannot be made, is not empty, takes no files, or another process fills it.
     """
     made = [each for each in (folder, *folder.parents) if not each.exists()]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise OSError(errno.ENOTEMPTY, "not empty")
-    except OSError as error:
-        raise Unusable(folder, f"{error.strerror}, wanted a new folder") from error
-    try:
-        check_room(folder)
-        yield
-    except Exception:  # after an interrupt a user may look at what there is
-        with suppress(OSError):  # which would hide the error, for instance of files of another user
-            for each in folder.iterdir():
-                delete(each)
-            for each in made:
-                each.rmdir()
-        raise
+    with ExitStack() as stack:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+            stack.callback(os.close, handle)
+            if not lock(handle, fcntl.LOCK_EX):
+                raise OSError(errno.EBUSY, "another process writes there")
+            if any(folder.iterdir()):
+                raise OSError(errno.ENOTEMPTY, "not empty")
+        except OSError as error:
+            raise Unusable(folder, f"{error.strerror}, wanted a new folder") from error
+        try:
+            check_room(folder)
+            yield
+        except Exception:  # after an interrupt a user may look at what there is
+            with suppress(OSError):  # which would hide the error, for instance of files of another user
+                for each in folder.iterdir():
+                    delete(each)
+                for each in made:
+                    each.rmdir()
+            raise
 
 
 def delete(path: Path) -> None:

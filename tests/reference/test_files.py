@@ -167,6 +167,15 @@ def test_a_folder_with_a_file_is_not_filled(tmp_path: Path) -> None:
     assert (tmp_path / "mine").exists()
 
 
+def test_a_folder_is_filled_by_one_process_alone(tmp_path: Path) -> None:
+    """Otherwise the one that fails would delete the files of the other."""
+    with filled(tmp_path):
+        with pytest.raises(Unusable, match=r"another process writes there, wanted a new folder$"), filled(tmp_path):
+            raise AssertionError
+        (tmp_path / "mine").touch()
+    assert (tmp_path / "mine").exists()
+
+
 def test_a_role_has_left_both_its_files(tmp_path: Path) -> None:
     for file in (log_of(tmp_path, "ps"), stacks_of(tmp_path, "ps"), log_of(tmp_path, "a"), stacks_of(tmp_path, "b")):
         file.touch()
