@@ -39,6 +39,8 @@ PREFIXES = ("world-", "faults-", "pymp-")
 
 # A file in each folder. The launcher keeps it locked; the kernel unlocks it when the launcher ends, however it ends.
 MARK = ".launcher"
+# What is in it. A lock may be known on its own host alone, while others use the folder, too.
+_HOST = os.fsencode(os.uname().nodename)
 
 # The lock files that this process has open, by folder, and the folders that it has made.
 _locks: dict[Path, int] = {}
@@ -66,6 +68,7 @@ def claim(place: Path) -> None:
     with suppress(OSError):
         handle = _locks[place] = os.open(scratch, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.write(handle, _HOST)
         scratch.rename(place / MARK)
 
 
@@ -98,7 +101,8 @@ def _remove_if_dead(place: Path) -> None:
         handle = os.open(place / MARK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails if its launcher lives
-            if not os.fstat(handle).st_nlink:  # the launcher has just kept the folder
+            # The launcher has just kept the folder, or it is of another host.
+            if not os.fstat(handle).st_nlink or os.read(handle, 256) != _HOST:
                 return
             # The mark goes last: if this process is killed, the next one can continue.
             for each in sorted(place.iterdir(), key=lambda each: each.name == MARK):

@@ -102,7 +102,7 @@ sys.exit(not place.exists())
 def test_a_folder_without_the_mark_or_the_name_is_nobodys_to_remove(place: Path) -> None:
     for each in ("world-x", "pymp-x", "other-x"):
         (place / each).mkdir()
-    (place / "other-x" / temporary_folders.MARK).touch()
+    (place / "other-x" / temporary_folders.MARK).write_text(os.uname().nodename)
     (place / "pymp-x" / temporary_folders.MARK).symlink_to(place / "other-x" / temporary_folders.MARK)
     (place / "faults-x").symlink_to(place / "other-x")
     (place / "faults-y").touch()
@@ -114,7 +114,7 @@ def test_a_folder_without_the_mark_or_the_name_is_nobodys_to_remove(place: Path)
 
 def test_a_folder_of_another_user_stays(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (place / "world-x").mkdir()
-    (place / "world-x" / temporary_folders.MARK).touch()
+    (place / "world-x" / temporary_folders.MARK).write_text(os.uname().nodename)
     monkeypatch.setattr("os.geteuid", lambda: os.getuid() + 1)
     temporary_folders.tidy(str(place))
     assert names(place) == ["world-x"]
@@ -123,6 +123,15 @@ def test_a_folder_of_another_user_stays(place: Path, monkeypatch: pytest.MonkeyP
     temporary_folders.tidy.cache_clear()
     temporary_folders.tidy(str(place))
     assert names(place) == []
+
+
+def test_a_folder_of_another_host_stays(place: Path) -> None:
+    """The hosts may share the folder for temporary files and not its locks."""
+    for each, host in (("world-x", "elsewhere"), ("world-y", os.uname().nodename), ("world-z", "")):
+        (place / each).mkdir()
+        (place / each / temporary_folders.MARK).write_text(host)
+    temporary_folders.tidy(str(place))
+    assert names(place) == ["world-x", "world-z"]
 
 
 @pytest.fixture(autouse=True)
