@@ -118,7 +118,8 @@ def _remove_after_error(place: Path, error: type[BaseException] | None, *_: obje
 def _is_written(ledger: Path) -> bool:
     """Whether a process has opened it for writing, and has neither closed it nor ended (`Ledger` locks it)."""
     with suppress(OSError):
-        handle = os.open(ledger, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        how = os.O_RDWR if os.access(ledger, os.W_OK) else os.O_RDONLY  # NFS wants O_RDWR for LOCK_EX
+        handle = os.open(ledger, how | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             return not lock(handle, fcntl.LOCK_EX)
         finally:

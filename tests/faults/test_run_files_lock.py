@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import re
 from collections.abc import Callable
@@ -53,6 +55,19 @@ def test_no_run_begins_where_a_process_writes_a_ledger(tmp_path: Path) -> None:
     assert files(tmp_path) == before
     ledger.close()
     prepared(Plan(), tmp_path)
+
+
+def test_no_run_begins_on_nfs_where_a_process_writes_a_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NFS locks a file alone only for whom it is open for writing."""
+    flock = fcntl.flock
+
+    def as_nfs_does(handle: int, how: int) -> None:
+        if how & fcntl.LOCK_EX and not fcntl.fcntl(handle, fcntl.F_GETFL) & os.O_RDWR:
+            raise OSError(errno.EBADF, "Bad file descriptor")
+        flock(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", as_nfs_does)
+    test_no_run_begins_where_a_process_writes_a_ledger(tmp_path)
 
 
 def test_a_child_that_outlives_a_run_does_not_hold_its_folder(tmp_path: Path) -> None:
