@@ -22,6 +22,7 @@ import secrets
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -139,7 +140,8 @@ class Checkpoints:
             raise Unusable(self.folder, f"no checkpoint can be used: {'; '.join(reasons)}")
         for reason in reasons:
             logger.warning("a checkpoint is not used: %s", reason)
-        replace(self, life="").tidy()
+        with suppress(OSError):  # for instance a folder that can only be read, of optional checkpoints
+            replace(self, life="").tidy()
         return replace(self, life=secrets.token_hex(4), start=start, resume=True)
 
     def steps(self) -> list[int]:
@@ -187,7 +189,8 @@ class Checkpoints:
             _sync(scratch)
         _sync(self.folder)
         tell_checkpoint("valid", step)
-        self.tidy()
+        with suppress(OSError):
+            self.tidy()
         return True
 
     def tidy(self) -> None:

@@ -383,6 +383,21 @@ def test_a_life_goes_on_from_optional_checkpoints_although_the_disk_is_full(
     assert Checkpoints(tmp_path, ROLES, RUN, resume=True, optional=True).chosen().start
 
 
+def test_what_cannot_be_removed_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For instance what a killed life has left in a folder that can only be read now."""
+
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        if path.exists():
+            raise OSError(errno.EROFS, "Read-only file system")
+
+    (tmp_path / f".{'0' * 16}.json").touch()
+    monkeypatch.setattr(Path, "unlink", refuse)
+    shared = alone(tmp_path)
+    for step in (1, 2, 3):
+        save(step, value=torch.zeros(1))
+    assert shared.steps() == [3, 2, 1]
+
+
 def test_a_full_disk_ends_the_role_in_one_line_otherwise(tmp_path: Path) -> None:
     alone(tmp_path)
     save(1, value=torch.zeros(1))
