@@ -8,7 +8,6 @@ import sys
 import time
 import traceback
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from torch._C._distributed_rpc import _is_current_rpc_agent_set
@@ -151,7 +150,7 @@ def checkpoints_of(
     if not hasattr(case, "dtype"):
         raise BadInput(f"{case.tutorial()} trains nothing, so it has no checkpoints")
     how: dict[str, Any] = {"every": every, "resume": resume is not None, "optional": optional_checkpoints}
-    return Checkpoints.of_case(Path(folder).resolve(), case, [*load(case.tutorial()).roles(case)], **how)
+    return Checkpoints.of_case(os.path.realpath(folder), case, [*load(case.tutorial()).roles(case)], **how)
 
 
 def _run_here(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 import threading
@@ -38,7 +39,7 @@ def run_suite(
         NotRun: the command cannot be started, or took too long and runs as another user.
         OSError: ``out`` cannot be written any more.
     """
-    if out.resolve().is_relative_to(suite.folder.resolve()):
+    if Path(os.path.realpath(out)).is_relative_to(os.path.realpath(suite.folder)):
         raise Unusable(out, f"inside the suite {suite.folder}, wanted a folder elsewhere")
     with filled(out):
         ran = {}

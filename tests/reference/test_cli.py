@@ -429,6 +429,13 @@ def test_a_used_folder_is_refused_unless_the_run_is_to_go_on(saved: Path, refuse
     assert refused([*SAVING, "--checkpoint", str(saved)]) == said
 
 
+def test_a_loop_of_links_is_no_folder_for_checkpoints(tmp_path: Path, refused: Refused) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    said = f"{loop}: is no folder, wanted one for checkpoints"
+    assert refused([*SAVING, "--checkpoint", str(loop)]) == said
+
+
 def test_checkpoints_of_another_case_are_refused_with_the_field(saved: Path, refused: Refused) -> None:
     line = refused([*SAVING, "--seed", "3", "--resume", str(saved)])
     assert line.startswith(f"{saved}: no checkpoint can be used: {saved}/00000004.json: seed is 0, wanted 3")

@@ -390,6 +390,7 @@ def test_bad_input_is_one_line(tmp_path: Path, capfd: Capture) -> None:
         (["--out", "{suite}/mine"], "inside the suite"),
         (["--out", "{file}"], "File exists, wanted a new folder"),
         (["--out", "{full}"], "not empty, wanted a new folder"),
+        (["--out", "{loop}"], "File exists, wanted a new folder"),
         (["--out", "{new}", "--repeat", "0"], "argument --repeat: must be a whole number, at least 1, got '0'"),
         (["--out", "{new}", "--timeout", "long"], "argument --timeout: wanted seconds"),
         (["--out", "{new}", "--cases", "x*"], "no case matches 'x*', wanted for instance rpc_basics-001,"),
@@ -403,7 +404,8 @@ def test_options_of_run_that_cannot_be_are_refused_before_it_runs(
     (tmp_path / "file").touch()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
-    places = {"suite": suite.folder, **{name: tmp_path / name for name in ("file", "full", "new")}}
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    places = {"suite": suite.folder, **{name: tmp_path / name for name in ("file", "full", "loop", "new")}}
     command = ["--", "touch", str(tmp_path / "ran")]
     assert main(["conform", "run", str(suite.folder), *(each.format(**places) for each in options), *command]) == 2
     error = capfd.readouterr().err
