@@ -140,6 +140,7 @@ class Trace:
         if Path(_named(path)).exists() and not Path(path).is_file():
             what = "a folder" if Path(path).is_dir() else "not a plain file"
             raise TraceError(f"{path}: {what}, wanted a trace file")
+        os.close(os.open(path, os.O_RDONLY))  # safetensors says of each error that there is no such file
         try:
             with safe_open(path, framework="pt") as file:
                 header = file.metadata() or {}

@@ -236,6 +236,13 @@ def test_load_of_no_file_is_the_systems_error(tmp_path: Path) -> None:
         Trace.load(tmp_path / "nowhere")
 
 
+def test_load_of_a_file_that_cannot_be_opened_is_the_systems_error(tmp_path: Path) -> None:
+    """Safetensors would say that there is no such file."""
+    (tmp_path / "t").symlink_to(tmp_path / "t")
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        Trace.load(tmp_path / "t")
+
+
 @pytest.mark.parametrize("header", [None, {"tutorial": "rpc_basics"}, {"case": "{}"}, {"format": "pt"}], ids=str)
 def test_load_refuses_a_file_without_a_case(header: dict[str, str] | None, tmp_path: Path) -> None:
     save_file({"x": torch.ones(1)}, tmp_path / "t", metadata=header)
