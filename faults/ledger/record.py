@@ -19,7 +19,7 @@ from faults.ledger import ledger
 from faults.ledger.ledger import SCHEMA, SUFFIX
 from faults.plan.plan import Plan, PlanError
 from reference.system import json_objects
-from reference.system.files import content_of
+from reference.system.files import Unusable, content_of
 from reference.system.json_objects import json_object
 from reference.system.text import OneLine, shown
 
@@ -163,7 +163,10 @@ def write(folder: Path, **values: Any) -> None:
     nothing = Run("", Plan(), ledger.Timeline((), {}, ()))
     told = {name: getattr(nothing, name) for name in _FORMS.keys() - own.keys()} | values
     scratch = folder / SCRATCH
-    scratch.write_text(json.dumps({**own, **dict(sorted(told.items()))}, indent=1, default=asdict) + "\n")
+    try:
+        scratch.write_text(json.dumps({**own, **dict(sorted(told.items()))}, indent=1, default=asdict) + "\n")
+    except OSError as error:  # of a full disk; it names no file
+        raise Unusable(folder / RUN, error) from error
     scratch.replace(folder / RUN)
 
 

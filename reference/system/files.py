@@ -174,6 +174,10 @@ def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield scratch
         scratch.chmod(mode)  # the writer may have replaced the file by one of its own
         scratch.replace(target)
+    except OSError as error:
+        if error.errno and error.filename is None:  # of a write: the kernel names no file
+            raise Unusable(target, error) from error
+        raise
     finally:
         scratch.unlink(missing_ok=True)
 

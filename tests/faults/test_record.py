@@ -12,6 +12,7 @@ from faults.ledger import Ledger, record
 from faults.ledger.record import End, RecordError
 from faults.plan import Plan
 from faults.run.runs import prepared
+from tests.support.disk import files_of
 
 PLAN = Plan.parse("Drop site=shop:pay role=a side=reply")
 ENDS = {"a": End("Raised", "raised x.Odd: no", 12.5, ("x.Odd", "RuntimeError")), "b": End("Returned", "returned", 13.0)}
@@ -54,6 +55,12 @@ def test_a_reader_during_a_rewrite_reads_the_old_record(tmp_path: Path) -> None:
         record.write(tmp_path, name="shop", ends={}, seconds=2.0)
         assert json.loads(reader.read())["seconds"] == 1.0
     assert record.read(tmp_path).seconds == 2.0
+
+
+def test_a_full_disk_is_told_with_the_files_name(tmp_path: Path) -> None:
+    prepared(PLAN, tmp_path)
+    with files_of(16), pytest.raises(OSError, match=f"^{tmp_path}/run.json: File too large$"):
+        record.write(tmp_path, name="shop", ends={})
 
 
 @pytest.mark.parametrize(

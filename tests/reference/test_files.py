@@ -77,6 +77,16 @@ def test_an_error_leaves_the_file_and_nothing_beside_it(tmp_path: Path) -> None:
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("t", "old")]
 
 
+def test_a_full_disk_is_told_with_the_files_name(tmp_path: Path) -> None:
+    with (
+        files_of(16),
+        pytest.raises(Unusable, match=f"^{tmp_path}/t: File too large$"),
+        whole(tmp_path / "t") as scratch,
+    ):
+        scratch.write_text("more than 16 bytes")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
     for name in ("there", "not-there"):
         (tmp_path / "link").unlink(missing_ok=True)
