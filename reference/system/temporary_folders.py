@@ -13,6 +13,7 @@ import stat
 import tempfile
 from contextlib import suppress
 from functools import cache
+from multiprocessing import util
 from pathlib import Path
 
 from reference.system.files import delete
@@ -42,6 +43,9 @@ MARK = ".launcher"
 # What is in it. A lock may be known on its own host alone, while others use the folder, too.
 _HOST = os.fsencode(os.uname().nodename)
 
+# The most bytes that the kernel takes as the name of a socket.
+_LONGEST_SOCKET = 107
+
 # The lock files that this process has open, by folder, and the folders that it has made.
 _locks: dict[Path, int] = {}
 _made: set[Path] = set()
@@ -70,6 +74,14 @@ def claim(place: Path) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.write(handle, _HOST)
         scratch.rename(place / MARK)
+
+
+def claim_sockets() -> None:
+    """Claim the folder of multiprocessing's sockets. Raises OSError: TMPDIR is too long for the name of a socket."""
+    place = Path(util.get_temp_dir())
+    if (length := len(os.fsencode(place / "listener-xxxxxxxx"))) > _LONGEST_SOCKET:
+        raise OSError(f"TMPDIR is {length - _LONGEST_SOCKET} bytes too long for the name of a socket: {place}")
+    claim(place)
 
 
 def keep(place: Path) -> None:

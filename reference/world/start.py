@@ -11,7 +11,7 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from multiprocessing import forkserver, resource_tracker, util
+from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -34,9 +34,6 @@ LONGEST = 1e6
 # The files that the first role has open at the start, at most: its own, and for each role the store's connection and
 # the sockets of two pipes.
 _OWN_FILES, _FILES_OF_EACH = 40, 9
-
-# The most bytes that the kernel takes as the name of a socket.
-_LONGEST_SOCKET = 107
 
 _NAME = re.compile(r"[A-Za-z0-9_:-]{1,127}")
 _context = multiprocessing.get_context("forkserver")
@@ -206,11 +203,8 @@ def _forkserver() -> Iterator[None]:
     _context.set_forkserver_preload(preloaded())
     resource_tracker.ensure_running()  # it unblocks signals
     with held():  # Ctrl-C would end the forkserver with a traceback, until `preload_first` has run there
-        place = Path(util.get_temp_dir())
-        if (length := len(os.fsencode(place / "listener-xxxxxxxx"))) > _LONGEST_SOCKET:
-            raise WorldError(f"TMPDIR is {length - _LONGEST_SOCKET} bytes too long for the name of a socket: {place}")
+        temporary_folders.claim_sockets()
         forkserver.ensure_running()
-        temporary_folders.claim(place)  # it has the forkserver's socket
     try:
         yield
     except KeyboardInterrupt:

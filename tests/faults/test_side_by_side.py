@@ -130,6 +130,12 @@ def test_the_folder_of_the_processes_sockets_stays_when_a_worker_has_ended() -> 
     assert place.is_dir()
 
 
+def test_a_temporary_folder_with_a_name_that_no_socket_can_have_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(util, "get_temp_dir", lambda: "/" + "x" * 100)
+    with pytest.raises(OSError, match=r"^TMPDIR is 12 bytes too long for the name of a socket: /x+$"):
+        run_all(quick, 2, 2)
+
+
 def test_runs_that_go_on_are_interrupted_and_clean_up() -> None:
     results = side_by_side(sleeps, cells(2), Path(), jobs=2, due=None, done=0, on_start=lambda number: None)
 
