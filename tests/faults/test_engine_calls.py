@@ -195,6 +195,10 @@ def test_every_gradient_is_counted_at_its_sender(world: World, tmp_path: Path) -
     assert census(timeline)[BACKWARD].callees == ()
 
 
+def test_a_function_whose_gradients_are_seen_may_have_parameters_of_any_name(world: World, tmp_path: Path) -> None:
+    assert played(world, tmp_path, "seed=0", engine.scaled_there, "b") == [2.0, 4.0, 6.0]
+
+
 def test_a_gradient_that_leaves_after_the_plans_end_is_not_hurt(world: World, tmp_path: Path) -> None:
     """Its hook stays on the graph, which was made under the plan."""
     plan = f"Delay site={BACKWARD} role=a nth=1 side=request seconds=1"

@@ -96,6 +96,17 @@ def backwards(to: str, count: int, before: Callable[[], object] = nothing) -> li
     return found
 
 
+def scaled(calls: int, tensors: torch.Tensor, *, self: int, function: int) -> torch.Tensor:
+    return tensors * calls * self * function
+
+
+def scaled_there(to: str) -> list[float]:
+    """Call a function by names that those of the plan's own code may have, too."""
+    with dist_autograd.context():
+        found = rpc.rpc_sync(to, scaled, kwargs={"calls": 2, "tensors": value(), "self": 1, "function": 1})
+    return [float(each) for each in found]
+
+
 def gradient_of(context: int, rref: Any) -> list[float]:
     found = dist_autograd.get_gradients(context)[rref.local_value()]  # type: ignore[attr-defined]
     return [float(each) for each in found]

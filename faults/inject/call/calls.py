@@ -26,7 +26,7 @@ from torch.distributed.rpc.internal import PythonUDF, RPCExecMode
 from faults.inject.announcer import Announcer
 from faults.inject.call import callee_errors, flight
 from faults.inject.call.delivery import CalleeState, deliver, has_begun
-from faults.inject.call.engine_calls import Fetches, Gradients
+from faults.inject.call.engine_calls import hook_fetches, hook_gradients
 from faults.inject.call.envelope import Envelope, concerns, hits, sites_of
 from faults.ledger.error_links import CALLEE, first_line, links_of, of_a_handler, to_json
 from faults.ledger.ledger import Ledger
@@ -105,9 +105,9 @@ class Calls:
         undo = ExitStack()
         undo.callback(_restore, original)
         undo.callback(callee_errors.install())
-        undo.callback(Fetches(self).install())
+        undo.callback(hook_fetches(self))
         if not self.plan.faults or self.plan.names(BACKWARD):
-            undo.callback(Gradients(self).install())
+            undo.callback(hook_gradients(self))
         return undo.close
 
     def _invoke(self, invoke: Callable[..., Any], to: Any, function: Any, mode: RPCExecMode, *others: Any) -> Any:

@@ -48,100 +48,87 @@ def answer_fetch(envelope: Envelope, rref: Any) -> Any:
         return completed(refused) if envelope.answers_later else refused
 
 
-class Fetches:
-    """The fetches of one role, in its process."""
+def hook_fetches(calls: Calls) -> Callable[[], None]:
+    """Replace `to_here` of all RRefs, and return a function that puts it back."""
+    original = _RRef.to_here
 
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
+    def to_here(rref: Any, timeout: float = -1.0) -> Any:
+        # After the shutdown nothing is sent, and torch says so.
+        at_once = not _is_current_rpc_agent_set() or rref.is_owner()
+        return original(rref, timeout) if at_once else _fetch(calls, original, rref, timeout)
 
-    def install(self) -> Callable[[], None]:
-        """Replace `to_here` of all RRefs, and return a function that puts it back."""
-        original = _RRef.to_here
+    _RRef.to_here = to_here
+    return partial(setattr, _RRef, "to_here", original)
 
-        def to_here(rref: Any, timeout: float = -1.0) -> Any:
-            # After the shutdown nothing is sent, and torch says so.
-            at_once = not _is_current_rpc_agent_set() or rref.is_owner()
-            return original(rref, timeout) if at_once else self._fetch(original, rref, timeout)
 
-        def undo() -> None:
-            _RRef.to_here = original
+def _fetch(calls: Calls, original: Callable[[Any, float], Any], rref: Any, timeout: float) -> Any:
+    with calls.ledger.own_errors():
+        owner = rref.owner_name()
+        numbers, envelope = calls.begin((TO_HERE,), owner, later=False)
+        note = {"site": TO_HERE, "nth": numbers[TO_HERE], "to": owner, "via": "to_here"}
+        calls.invoked(note, timeout, envelope)
+    start = time.monotonic()
+    try:
+        value = original(rref, timeout) if envelope is None else _call(calls, envelope, rref, timeout)
+    except Exception as error:
+        calls.write_failed(note, start, error)
+        raise
+    calls.ledger.write("ok", **note, seconds=time.monotonic() - start)
+    return value
 
-        _RRef.to_here = to_here
-        return undo
 
-    def _fetch(self, original: Callable[[Any, float], Any], rref: Any, timeout: float) -> Any:
-        calls = self._calls
-        with calls.ledger.own_errors():
-            owner = rref.owner_name()
-            numbers, envelope = calls.begin((TO_HERE,), owner, later=False)
-            note = {"site": TO_HERE, "nth": numbers[TO_HERE], "to": owner, "via": "to_here"}
-            calls.invoked(note, timeout, envelope)
-        start = time.monotonic()
-        try:
-            value = original(rref, timeout) if envelope is None else self._call(envelope, rref, timeout)
-        except Exception as error:
-            calls.write_failed(note, start, error)
-            raise
-        calls.ledger.write("ok", **note, seconds=time.monotonic() - start)
-        return value
-
-    def _call(self, envelope: Envelope, rref: Any, timeout: float) -> Any:
-        call = PythonUDF(answer_fetch, (envelope, rref), {})
-        answer = self._calls.send_directly(rref.owner(), call, timeout, envelope.answers_later).wait()
-        if isinstance(answer, Refused):
-            _handle_exception(answer.error)
-        return answer
+def _call(calls: Calls, envelope: Envelope, rref: Any, timeout: float) -> Any:
+    call = PythonUDF(answer_fetch, (envelope, rref), {})
+    answer = calls.send_directly(rref.owner(), call, timeout, envelope.answers_later).wait()
+    if isinstance(answer, Refused):
+        _handle_exception(answer.error)
+    return answer
 
 
 _PICKLER: Any = _internal_rpc_pickler
 _OPERATION = "torch::distributed::autograd::RecvRpcBackward"
 
 
-class Gradients:
-    """The gradients that one role sends, in its process."""
+def hook_gradients(calls: Calls) -> Callable[[], None]:
+    """See every message as it is unpickled. Return a function that stops that."""
+    original = _PICKLER.deserialize
 
-    def __init__(self, calls: Calls) -> None:
-        self._calls, self._active = calls, True
+    def deserialize(binary: bytes, tensors: Sequence[torch.Tensor]) -> Any:
+        message = original(binary, tensors)
+        found = [tensor for tensor in tensors if tensor.requires_grad]
+        if found and isinstance(message, PythonUDF):
+            return message._replace(func=partial(_heard, calls, message.func, found))
+        _hook(calls, found)
+        return message
 
-    def install(self) -> Callable[[], None]:
-        """See every message as it is unpickled. Return a function that stops that, and all hooks."""
-        original = _PICKLER.deserialize
+    _PICKLER.deserialize = deserialize
+    return partial(delattr, _PICKLER, "deserialize")
 
-        def deserialize(binary: bytes, tensors: Sequence[torch.Tensor]) -> Any:
-            message = original(binary, tensors)
-            found = [tensor for tensor in tensors if tensor.requires_grad]
-            if found and isinstance(message, PythonUDF):
-                return message._replace(func=partial(self._heard, message.func, found))
-            self._hook(found)
-            return message
 
-        def undo() -> None:
-            self._active = False
-            del _PICKLER.deserialize
+def _heard(
+    calls: Calls, function: Callable[..., Any], tensors: Sequence[torch.Tensor], /, *args: Any, **kwargs: Any
+) -> Any:
+    _hook(calls, tensors)
+    return function(*args, **kwargs)
 
-        _PICKLER.deserialize = deserialize
-        return undo
 
-    def _heard(self, function: Callable[..., Any], tensors: Sequence[torch.Tensor], *args: Any, **kwargs: Any) -> Any:
-        self._hook(tensors)
-        return function(*args, **kwargs)
+def _hook(calls: Calls, tensors: Sequence[torch.Tensor]) -> None:
+    """Hook the operation of a message, which all of its tensors share."""
+    operation = next((tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None), None)
+    if operation is not None and operation.name() == _OPERATION:
+        operation.register_prehook(partial(_before, calls))
 
-    def _hook(self, tensors: Sequence[torch.Tensor]) -> None:
-        """Hook the operation of a message, which all of its tensors share."""
-        operation = next((tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None), None)
-        if operation is not None and operation.name() == _OPERATION:
-            operation.register_prehook(self._before)
 
-    def _before(self, gradients: tuple[torch.Tensor | None, ...]) -> tuple[torch.Tensor | None, ...] | None:
-        """Run in the engine's thread before the gradients of one message are sent."""
-        callee = CalleeState.open
-        if not self._active or callee is None:
-            return None
-        with self._calls.ledger.own_errors():
-            numbers, envelope = self._calls.begin((BACKWARD,), later=False)
-            hit = {} if envelope is None else {"faults": list(envelope.faults)}
-            self._calls.ledger.write("gradient", site=BACKWARD, nth=numbers[BACKWARD], **hit)
-        return None if envelope is None else _hurt(Delivery(callee, envelope), envelope, gradients)
+def _before(calls: Calls, gradients: tuple[torch.Tensor | None, ...]) -> tuple[torch.Tensor | None, ...] | None:
+    """Run in the engine's thread before the gradients of one message are sent. After the plan's end do nothing."""
+    callee = CalleeState.open
+    if callee is None or callee.ledger is not calls.ledger:
+        return None
+    with calls.ledger.own_errors():
+        numbers, envelope = calls.begin((BACKWARD,), later=False)
+        hit = {} if envelope is None else {"faults": list(envelope.faults)}
+        calls.ledger.write("gradient", site=BACKWARD, nth=numbers[BACKWARD], **hit)
+    return None if envelope is None else _hurt(Delivery(callee, envelope), envelope, gradients)
 
 
 def _hurt(delivery: Delivery, envelope: Envelope, gradients: Any) -> Any:
