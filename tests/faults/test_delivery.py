@@ -103,6 +103,26 @@ def test_a_late_error_of_an_asynchronous_answer_stays_one() -> None:
         future.wait()
 
 
+class OnGpu(Future[int]):
+    """Stands for an answer with tensors of a GPU: only `wait` waits for the kernels that fill them."""
+
+    filled = False
+
+    def wait(self) -> int:
+        self.filled = True
+        return super().wait()
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_late_answer_leaves_when_its_tensors_are_filled(asynchronous: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = OnGpu()
+    answer.set_result(3)
+    monkeypatch.setattr(delivery, "completed", lambda value: answer if value == 3 else completed(value))
+    late = envelope("Delay side=reply seconds=0.05", asynchronous=asynchronous)
+    assert deliver(late, lambda: answer if asynchronous else 3, (), {}).wait() == 3
+    assert answer.filled
+
+
 def test_an_asynchronous_delay_begins_with_the_answer(tmp_path: Path) -> None:
     pending: Future[int] = Future()
     future = deliver(envelope("Delay side=reply seconds=0.05", asynchronous=True), lambda: pending, (), {})

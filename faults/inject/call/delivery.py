@@ -287,10 +287,10 @@ class Delivery:
             self._finish(start)
             raise error
         gate = new_future()
-        done = result if is_future(result) and self.envelope.asynchronous else completed(None)
+        done = result if is_future(result) and self.envelope.asynchronous else completed(result)
         give, answer = partial(gate.set_result, None), self.callee.delayed_replies.answer
         done.add_done_callback(lambda _: answer(seconds, partial(self._finish, time.monotonic()), give))
-        return gate.then(lambda _: result.value() if done is result else result)
+        return gate.then(lambda _: done.wait())  # `value` does not wait for kernels of a GPU that fill tensors
 
     def _finish(self, start: float) -> None:
         for number, fault in self._of("Delay", "reply"):
