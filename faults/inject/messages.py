@@ -1,7 +1,7 @@
 """Delay and drop RPC's own messages, by the faulty agent that torch has for its tests.
 
 Only this file uses that private interface (`torch.distributed.rpc._testing`). The agent works at the sender, and knows
-the ten requests of `fields.MESSAGES`. It does not report what it did: `faults.plan.kinds.messages` says what proves it.
+the ten requests of `fields.MESSAGES`. It does not report what it did: `faults.judge.proof` says what proves it.
 """
 
 from __future__ import annotations

@@ -9,8 +9,18 @@ from dataclasses import replace
 from faults.judge.hints import Reasons
 from faults.ledger.ledger import Event, Timeline
 from faults.ledger.record import Run
-from faults.plan.kinds import OfMessage
 from faults.plan.plan import Fault, Plan
+
+# The beginning of the error for a lost message. The message itself follows. If it is no text, Python cannot make the
+# error, and raises a UnicodeDecodeError at the message's first byte instead.
+LOST = "RPCErr:2:Send attempt failed intentionally for"  # without the blank after it, which a ledger's line may lack
+UNREADABLE = f"can't decode byte 0x80 in position {len(LOST) + 1}"
+# Python 3.11.2, which Debian 12 has, makes an error without a text of it.
+TEXTLESS = "RuntimeError: "
+# What `RRef.to_here` says if the message that creates the RRef is lost or late, or if the owner has ended.
+NOT_MADE = "RRef creation via rpc.remote() timed out"
+# Which recorded calls can show the effect of a fault on a message type.
+_CALLS = {"PYTHON_CALL": "rpc", "PYTHON_REMOTE_CALL": "remote"}
 
 # For each fault of messages, by its number: the ends of the calls that prove it, and how they do; None: no proof found.
 Proofs = Mapping[int, tuple[Sequence[Event], str | None]]
@@ -32,22 +42,42 @@ def proofs_of(plan: Plan, timeline: Timeline) -> Proofs:
         by_role.setdefault(each.role, []).append(each)
     found = {}
     for number, fault in faults.items():
-        kind = _of_message(fault)
-        concerned = [each for each in by_role.get(fault.role, []) if kind.hits(fault, each)]
-        found[number] = kind.proof(fault, concerned, _alone(plan))
+        via = _CALLS.get(str(fault.message), "nothing that is recorded")
+        calls = [each for each in by_role.get(fault.role, []) if each.details.get("via") == via]
+        found[number] = _delayed(fault, calls) if fault.kind == "Delay" else _dropped(calls, _alone(plan))
     return found
+
+
+def _delayed(fault: Fault, calls: Sequence[Event]) -> tuple[Sequence[Event], str | None]:
+    calls = [each for each in calls if each.details.get("to") != each.role]  # one to oneself cannot be delayed
+    seconds = [float(each.details.get("seconds", 0.0)) for each in calls]
+    if seconds and min(seconds) >= float(fault.seconds or 0):
+        return calls, f"each of {len(seconds)} calls took {min(seconds):.3f} s or more"
+    return [], None
+
+
+def _dropped(calls: Sequence[Event], alone: bool) -> tuple[Sequence[Event], str | None]:
+    lost = [each for each in calls if _lost(each, alone)]
+    return lost, f"{lost[0].role}: {str(lost[0].details['error']).splitlines()[0][:120]}" if lost else None
+
+
+def _lost(call: Event, alone: bool) -> bool:
+    error = str(call.details.get("error", ""))
+    # `info`: the RRef may exist. Arguments that cannot be sent are a `fail`, and may have an error without a text.
+    textless = error == TEXTLESS and call.details.get("via") == "remote" and call.event == "info"
+    return LOST in error or UNREADABLE in error or textless or (alone and NOT_MADE in error)
 
 
 def unseen(plan: Plan, timeline: Timeline) -> dict[int, bool]:
     """Tell for each message fault without evidence whether no recorded call could have shown its effect."""
     without = [number for number, (_, text) in proofs_of(plan, timeline).items() if text is None]
-    faults = {number: plan.faults[number] for number in without}
-    return {number: not _of_message(fault).shows(fault, _alone(plan)) for number, fault in faults.items()}
+    return {number: not _shows(plan.faults[number], _alone(plan)) for number in without}
 
 
-def _of_message(fault: Fault) -> OfMessage:
-    assert isinstance(fault.traits, OfMessage)
-    return fault.traits
+def _shows(fault: Fault, alone: bool) -> bool:
+    """Whether a recorded call shows the fault if it has an effect."""
+    via = _CALLS.get(str(fault.message))
+    return via == "rpc" or (via == "remote" and (fault.kind == "Delay" or alone))
 
 
 def _alone(plan: Plan) -> bool:

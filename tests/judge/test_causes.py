@@ -10,10 +10,10 @@ import pytest
 from faults.judge import facts
 from faults.judge.causes import told
 from faults.judge.facts import Facts
+from faults.judge.proof import LOST
 from faults.ledger import Event
 from faults.ledger.error_links import from_json, to_json
 from faults.ledger.record import COMMAND, Run
-from faults.plan.kinds.messages import LOST
 from tests.judge.by_hand import CRASH, DROP, PAY, chain, crashed, event, raised, script, started, world
 
 WHEN = "3.0 s after the start, 7.0 s before the command's end"

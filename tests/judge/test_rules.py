@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from faults.judge.proof import LOST as LOST_MESSAGE
 from faults.judge.rules import judge
 from faults.ledger import Event
 from faults.ledger.error_links import Link, to_json
 from faults.ledger.record import COMMAND, End, Run
 from faults.plan import Plan
-from faults.plan.kinds.messages import LOST as LOST_MESSAGE
 from faults.script.script import run_script
 from tests.judge.by_hand import (
     BASES,

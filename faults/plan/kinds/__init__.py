@@ -8,10 +8,9 @@ from typing import Any
 from faults.plan.kinds import calls, messages, networks, processes
 from faults.plan.kinds.calls import Called, OfCall
 from faults.plan.kinds.kind import Kind, Seen
-from faults.plan.kinds.messages import OfMessage
 from faults.plan.places import PlanError, shown
 
-__all__ = ["CALLS", "KINDS", "NAMED", "NAMES", "Called", "Kind", "OfCall", "OfMessage", "Seen", "check_name", "kind_of"]
+__all__ = ["CALLS", "KINDS", "NAMED", "NAMES", "Called", "Kind", "OfCall", "Seen", "check_name", "kind_of"]
 
 CALLS: tuple[OfCall, ...] = calls.KINDS
 KINDS: tuple[Kind, ...] = (*CALLS, *messages.KINDS, *processes.KINDS, *networks.KINDS)
