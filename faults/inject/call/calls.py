@@ -18,6 +18,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from itertools import count
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from torch.distributed.rpc import api
@@ -57,19 +58,6 @@ class _Pending(NamedTuple):
     in_flight: bool
 
 
-class _Unpickled:
-    """Replace torch's pickler: keep the call unpickled until `_send` knows its destination."""
-
-    def serialize(self, call: PythonUDF) -> tuple[PythonUDF, tuple[()]]:
-        return call, ()
-
-
-class _Thread(threading.local):
-    """A thread that calls. ``waits``: the call that it is about to send is an `rpc_sync`."""
-
-    waits = False
-
-
 class Calls:
     """The remote calls of one role, in its process."""
 
@@ -79,7 +67,8 @@ class Calls:
         self._counts: defaultdict[str | tuple[str, str | None], count[int]] = defaultdict(partial(count, 1))
         # The sites that the plan names. Most calls are of others.
         self._named = {str(fault.site) for fault in plan.at("call").values()}
-        self._thread = _Thread()
+        # ``waits``: the call that the thread is about to send is an `rpc_sync`.
+        self._thread = threading.local()
         self._writing = threading.RLock()
         # Calls whose end is not recorded yet, by the identity of their notes.
         self._pending: dict[int, _Pending] = {}
@@ -100,7 +89,7 @@ class Calls:
         for name in _SENDERS:
             setattr(api, name, partial(self._send, original[name], "remote" if "remote" in name else "rpc"))
         for name in _PICKLERS:
-            setattr(api, name, _Unpickled())
+            setattr(api, name, SimpleNamespace(serialize=lambda call: (call, ())))  # `_send` pickles it
         setattr(api, _INVOKE, partial(self._invoke, original[_INVOKE]))
         undo = ExitStack()
         undo.callback(_restore, original)
@@ -122,7 +111,7 @@ class Calls:
         self, send: Callable[..., Any], via: str, to: Any, call: Any, tensors: Any, timeout: float, later: bool
     ) -> Any:
         """Count, record and send one call, in the thread that makes it. Wait for an `rpc_sync`, to record its end."""
-        waits, self._thread.waits = self._thread.waits, False  # pickling may make other calls
+        waits, self._thread.waits = getattr(self._thread, "waits", False), False  # pickling may make other calls
         if not isinstance(call, PythonUDF):  # the user's own pickler has pickled it already
             return send(to, call, tensors, timeout, later)
         try:
