@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 # Between two looks of the witness (seconds).
 _LOOK_SECONDS = 0.001
-_MONOTONIC, _ABSOLUTE = 1, 1  # CLOCK_MONOTONIC and TIMER_ABSTIME of Linux
 
 
 def hold(seconds: float, write: Callable[..., object]) -> None:
@@ -60,14 +59,6 @@ class Witness:
             self._longest, last = max(self._longest, now - last), now
 
 
-class _Time(ctypes.Structure):
-    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
-
-
 def hold_gil(seconds: float) -> None:
     """Sleep without letting any other thread have the GIL: `PyDLL` keeps it in a call."""
-    library = ctypes.PyDLL(None)
-    library.clock_nanosleep.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.POINTER(_Time), ctypes.c_void_p]
-    part, whole = math.modf(time.monotonic() + seconds)
-    until = ctypes.pointer(_Time(int(whole), int(part * 1e9)))
-    library.clock_nanosleep(_MONOTONIC, _ABSOLUTE, until, None)
+    ctypes.PyDLL(None).poll(None, ctypes.c_ulong(0), math.ceil(1000 * seconds))  # it goes on after a SIGSTOP
