@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from faults.inject.network import rules
@@ -154,15 +153,6 @@ ASK_SECONDS = 30.0
 _SOCKET = "network.socket"
 
 
-@dataclass(frozen=True)
-class _Standing:
-    """A fault that is in place. Times: seconds of the monotonic clock."""
-
-    fault: Fault
-    since: float
-    due: float
-
-
 class NetworkController:
     """The thread that serves the faults of one network. ``close`` heals those that are still in place."""
 
@@ -170,7 +160,8 @@ class NetworkController:
         if (folder / _SOCKET).exists() and not (folder / _SOCKET).is_socket():
             raise NetworkError(f"{folder / _SOCKET} is no socket, so no run has made it: wanted a folder without it")
         self._hosts = hosts
-        self._standing: dict[int, _Standing] = {}
+        # Faults that are in place, since when, and until when, in seconds of the monotonic clock.
+        self._standing: dict[int, tuple[Fault, float, float]] = {}
         self._error: Exception | None = None
         self._folder = folder
         self._ledger = Ledger(folder, NAME)
@@ -210,7 +201,7 @@ class NetworkController:
             selector.register(self._theirs, selectors.EVENT_READ)
             while True:
                 ready = [key.fileobj for key, _ in selector.select(self._seconds_to_next())]
-                for number in [each for each in self._standing if self._standing[each].due <= time.monotonic()]:
+                for number in [each for each, (*_, due) in self._standing.items() if due <= time.monotonic()]:
                     self._heal(number)
                 if self._theirs in ready:
                     return
@@ -222,7 +213,7 @@ class NetworkController:
                         self._answer(asker)
 
     def _seconds_to_next(self) -> float | None:
-        due = min((each.due for each in self._standing.values()), default=float("inf"))
+        due = min((due for *_, due in self._standing.values()), default=float("inf"))
         return None if due == float("inf") else max(0.0, due - time.monotonic())
 
     def _answer(self, asker: socket.socket) -> None:
@@ -251,17 +242,17 @@ class NetworkController:
             return str(error)
         now = time.monotonic()
         due = float("inf") if fault.seconds is None else now + fault.seconds
-        self._standing[number] = _Standing(fault, now, due)
+        self._standing[number] = fault, now, due
         return ""
 
     def _heal(self, number: int) -> None:
-        standing = self._standing.pop(number)
-        fault, role = standing.fault, standing.fault.role or ""
+        fault, since, _ = self._standing.pop(number)
+        role = fault.role or ""
         found = rules.receipt(fault, self._hosts.run(role, rules.ask(number, fault)))
         self._hosts.run(role, rules.lift(number, fault))
         if found:
             self._ledger.write("effective", fault=number, kind=fault.kind, **found)
-        self._ledger.write("healed", fault=number, kind=fault.kind, seconds=time.monotonic() - standing.since)
+        self._ledger.write("healed", fault=number, kind=fault.kind, seconds=time.monotonic() - since)
 
 
 def ask(folder: Path, number: int, fault: Fault) -> None:
