@@ -9,9 +9,8 @@ from __future__ import annotations
 import enum
 import importlib
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import torch
@@ -32,16 +31,11 @@ def without_shared_memory() -> Iterator[None]:
     """Make an agent that starts within the block use TCP. While it starts, no thread of this process can make a file
     larger than 1 MiB."""
     start = _api._set_and_start_rpc_agent
-    _api._set_and_start_rpc_agent = partial(_limited, start)
+    _api._set_and_start_rpc_agent = small_files_only()(start)
     try:
         yield
     finally:
         _api._set_and_start_rpc_agent = start
-
-
-def _limited(start: Callable[[Any], None], agent: Any) -> None:
-    with small_files_only():
-        start(agent)
 
 
 @contextmanager
