@@ -24,10 +24,6 @@ class Group:
     arrived: list[str] = field(default_factory=list)
     done: int = 0
 
-    @property
-    def complete(self) -> bool:
-        return self.done == len(self.roles)
-
 
 class OrderGate:
     """Hold calls back in the callee's process until it is their turn.
@@ -65,6 +61,6 @@ class OrderGate:
         finally:
             with self.changed:
                 group.done += executed
-                if group.complete:
+                if group.done == len(roles):
                     del self.groups[number, nth]
                 self.changed.notify_all()
