@@ -134,7 +134,9 @@ class Delivery:
         return self._answer(result, error)
 
     def _planned(self, fault: Fault) -> Exception:
-        error = exception_of(fault)
+        """Make the exception that a `Raise` raises."""
+        kind = getattr(builtins, fault.error) if fault.error else FaultError
+        error: Exception = kind("injected" if fault.text is None else fault.text)
         self.raised.add(id(error))
         return error
 
@@ -295,10 +297,3 @@ class Delivery:
     def _finish(self, start: float) -> None:
         for number, fault in self._of("Delay", "reply"):
             self.write("effective", number, fault, seconds=time.monotonic() - start)
-
-
-def exception_of(fault: Fault) -> Exception:
-    """Make the exception that a `Raise` raises."""
-    kind = getattr(builtins, fault.error) if fault.error else FaultError
-    error: Exception = kind("injected" if fault.text is None else fault.text)
-    return error
