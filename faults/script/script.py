@@ -98,7 +98,9 @@ def execute(
             waiting = waits(place, {pid: event.role for pid, event in starts_of(timeline).items()}) if overdue else {}
             ends.wait(0.0)
         finally:
-            _end(process)
+            kill_group(process.pid)  # all of it that is left; `adopting` ends resource trackers
+            process.kill()  # whatever it looks like
+            process.wait()
             ends.close()
         told = {pid: status for pid, status in statuses(place).items() if status is not None}
         gone = {pid: seen for pid, seen in ends.seen.items() if pid not in told}
@@ -165,13 +167,6 @@ def _running(timeline: Timeline, grace: float) -> dict[int, str]:
     """Return the processes of roles that do not end within ``grace`` seconds, with their roles."""
     due = time.monotonic() + grace
     return {pid: event.role for pid, event in living(timeline).items() if not ends_by(pid, due)}
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill the command's process group, with all processes of it that are left; `adopting` ends resource trackers."""
-    kill_group(process.pid)
-    process.kill()  # whatever it looks like
-    process.wait()
 
 
 # Seconds until a command is killed. If its bound is later, it is killed `LATER` seconds after its bound.
