@@ -35,9 +35,9 @@ _VARIABLES = ("TP_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
 class Network:
     """The namespaces of these roles, from ``with`` until its end, when every fault that is still in place is healed.
 
-    It writes ``folder/network.json``: role to its address and its namespace's path. The ledger ``+network`` there has
-    the counters of hit packets. ``plan``: the plan of the roles, for which entering tries what only some kernels have;
-    without it a fault that this kernel cannot make fails at its moment.
+    It writes ``folder/network.json``: role to its namespace's path. The ledger ``+network`` there has the counters of
+    hit packets. ``plan``: the plan of the roles, for which entering tries what only some kernels have; without it a
+    fault that this kernel cannot make fails at its moment.
 
     Raises:
         NetworkError: `missing` says why, the names cannot be roles of a network, or the plan needs netem, which this
@@ -63,12 +63,8 @@ class Network:
             if controller.needs_netem(self._plan):
                 controller.try_netem(self.hosts, self.roles[0])
             undo.enter_context(closing(controller.NetworkController(self.hosts, self.folder)))
-            places = {
-                role: {"address": self.hosts.addresses[role], "namespace": path}
-                for role, path in self.hosts.paths.items()
-            }
             undo.callback((self.folder / _FILE).unlink, missing_ok=True)  # then its paths are no longer valid
-            (self.folder / _FILE).write_text(json.dumps(places, indent=1))
+            (self.folder / _FILE).write_text(json.dumps(self.hosts.paths, indent=1))
             self._undo = undo.pop_all()
         return self
 
@@ -126,7 +122,7 @@ def enter(folder: Path, role: str) -> None:
     """
     if threading.current_thread() is not threading.main_thread():
         raise NetworkError("a role enters its network on the main thread, from which RPC's threads come")
-    path = _place(_places(folder), role)["namespace"]
+    path = _place(_places(folder), role)
     try:
         network_namespace.enter([path])
     except OSError as error:
@@ -167,15 +163,15 @@ def prepare(plan: Plan, role: str, folder: Path, ledger: Ledger, announcer: Anno
     return over.set
 
 
-def _places(folder: Path) -> dict[str, dict[str, str]]:
+def _places(folder: Path) -> dict[str, str]:
     try:
-        found: dict[str, dict[str, str]] = json.loads((Path(folder) / _FILE).read_text())
+        found: dict[str, str] = json.loads((Path(folder) / _FILE).read_text())
     except FileNotFoundError:
         raise NetworkError(f"no Network in {folder}: wanted one around a world with faults of a network") from None
     return found
 
 
-def _place(places: Mapping[str, dict[str, str]], role: str) -> dict[str, str]:
+def _place(places: Mapping[str, str], role: str) -> str:
     if role not in places:
         raise NetworkError(f"no role {role!r} in the network, wanted one of {', '.join(places)}")
     return places[role]
