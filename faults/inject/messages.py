@@ -76,8 +76,7 @@ def backend_for(plan: Plan, role: str, backend: Any, options: Any, world_size: i
     faults = plan.at("message")
     if not faults:
         return backend, options
-    reason = missing()
-    if reason is not None:
+    if (reason := missing()) is not None:
         raise PlanError(f"the plan has faults of messages: {reason}")
     _check(backend, options, world_size)
     testing: Any = importlib.import_module("torch.distributed.rpc._testing")

@@ -65,8 +65,7 @@ class Fault:
         kind.check(given)
         if kind.place == "call":
             self._check_occurrence(given)
-        reason = kind.refusal(self)
-        if reason is not None:
+        if (reason := kind.refusal(self)) is not None:
             raise PlanError(reason)
 
     def _given(self) -> dict[str, Any]:

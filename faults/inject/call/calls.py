@@ -75,8 +75,7 @@ class Calls:
 
     def install(self) -> Callable[[], None]:
         """Replace the names, and return a function that puts them back. Raises PlanError: this torch lacks them."""
-        reason = missing()
-        if reason is not None:
+        if (reason := missing()) is not None:
             raise PlanError(reason)
         original = {name: getattr(api, name) for name in _NAMES}  # they are put back in this order
         self._original, self._pickler = original, original[_PICKLERS[0]]

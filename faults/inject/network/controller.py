@@ -219,8 +219,7 @@ class NetworkController:
     def _answer(self, asker: socket.socket) -> None:
         """Put the fault in place, and answer: an empty text, or why it failed. The asking role may have died."""
         with asker, suppress(OSError):
-            question = asker.recv(1 << 16)
-            if question:
+            if question := asker.recv(1 << 16):
                 asker.send(json.dumps(self._put(question)).encode())
 
     def _put(self, question: bytes) -> str:

@@ -52,8 +52,7 @@ class Network:
         if not 0 < len(roles) <= rules.MOST_ROLES or len(set(roles)) != len(roles):
             got = ", ".join(roles) or "none"
             raise NetworkError(f"a network needs 1 to {rules.MOST_ROLES} different roles, got {got}")
-        lacking = lacking_programs()
-        if lacking:
+        if lacking := lacking_programs():
             raise NetworkError(lacking)
         self.roles, self.folder, self._plan = tuple(roles), Path(folder), plan or Plan()
 
@@ -99,8 +98,7 @@ def missing_netem() -> str | None:
 
 def _refusal(work: Callable[[Hosts], None]) -> str | None:
     """Return the line with which hosts of one role, or this work with them, are refused; None if they are not."""
-    lacking = lacking_programs()
-    if lacking:
+    if lacking := lacking_programs():
         return lacking
     try:
         with closing(Hosts(["a"])) as hosts:

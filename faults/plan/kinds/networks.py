@@ -94,8 +94,7 @@ class Slow(OfNetwork):
     def refusal(self, fault: Fault) -> str | None:
         given = fault.to_dict()
         names = ", ".join(name for name in given if name != "kind")
-        alone = [name for name in self._OF_LATENCY if name in given and "latency_ms" not in given]
-        if alone:
+        if alone := [name for name in self._OF_LATENCY if name in given and "latency_ms" not in given]:
             return f"{self.name}: {alone[0]!r} needs 'latency_ms', got {names}"
         if not any(name in given for name in self._WAYS):
             return f"{self.name} needs {' or '.join(map(repr, self._WAYS))}, got {names}"
