@@ -137,7 +137,10 @@ class _Finder(importlib.abc.MetaPathFinder):
         """Import RPC before a module of this project. Otherwise the plan would be installed during that module's
         import, when the module is half complete."""
         import_rpc()
-        return ModuleSpec(name, _Found(sys.modules[name])) if name in sys.modules else None
+        if module := sys.modules.get(name):  # Python goes by the spec of this one, and would execute it a second time
+            module.__spec__ = ModuleSpec(name, _Found(module))
+            return module.__spec__
+        return None
 
 
 def _print_whole_lines() -> None:

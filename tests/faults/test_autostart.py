@@ -153,6 +153,17 @@ def test_a_program_may_import_any_module_of_this_project_first(module: str, tmp_
     assert said_uninstalled(text, tmp_path / "run") == "partial\n"
 
 
+@pytest.mark.long
+def test_a_module_that_the_plan_needs_is_not_executed_again(tmp_path: Path) -> None:
+    """A second one would not know of the plan."""
+    assert main(["prepare", str(tmp_path / "run"), "--plan", "Duplicate site=shop:pay"]) == 0
+    text = (
+        "import faults.hook as hook, torch.distributed.rpc as r; hook.remove(); "
+        "print(type(r.shutdown).__name__, type(hook.__spec__.loader).__name__)"
+    )
+    assert said_uninstalled(text, tmp_path / "run") == "function SourceFileLoader\n"
+
+
 def test_a_missing_folder_is_reported(python: str, tmp_path: Path) -> None:
     """A plan that is silently ignored would be worse."""
     done = ran(python, "-c", "import torch.distributed.rpc", **{VARIABLE: str(tmp_path / "nowhere")})
