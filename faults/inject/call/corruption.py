@@ -195,12 +195,6 @@ class MessageCorrupter:
     def __init__(self, write: Callable[..., None], envelope: Envelope) -> None:
         self._write, self._envelope = write, envelope
 
-    def request(self, number: int, fault: Fault, function: partial[Any]) -> partial[Any]:
-        """Return the function with its arguments, in which one tensor is changed."""
-        message = (function.func, function.args, function.keywords)
-        called, args, kwargs = self.message(number, fault, message)
-        return partial(called, *args, **kwargs)
-
     def message(self, number: int, fault: Fault, message: Any) -> Any:
         """Return the message with one tensor changed; the message itself if it has none that can be changed."""
         try:

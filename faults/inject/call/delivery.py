@@ -121,7 +121,9 @@ class Delivery:
         """Return the answer, or a future of it."""
         for number, fault in self.faults:
             if fault.side == "request" and fault.kind == "Corrupt":
-                function = self.corrupter.request(number, fault, function)
+                message = (function.func, function.args, function.keywords)
+                called, args, kwargs = self.corrupter.message(number, fault, message)
+                function = partial(called, *args, **kwargs)
             elif fault.side == "request" or fault.when == "before":
                 self.before(number, fault)
                 if fault.kind == "Drop":
