@@ -71,7 +71,7 @@ class EmbeddingServer:
         # The trainers' collectives have a shorter limit, and say more.
         self.step: Rounds[None] = Rounds(self.trainers, case.steps, case.reply_timeout, StepFailed)
         self.held: dict[str, torch.Tensor] = {}
-        self.recorder = Recorder(case, parameters_of(case, self.weight, dense_part(case)))
+        self.recorder = Recorder(case, parameters_of(self.weight, dict.fromkeys(self.trainers, dense_part(case))))
         self.step.number = self.saved = resume(embedding=self.embedding, trace=self.recorder)
 
     @property
@@ -207,15 +207,15 @@ def loss_of(case: Case, output: torch.Tensor, target: torch.Tensor) -> torch.Ten
     return nn.functional.cross_entropy(output, target)
 
 
-def parameters_of(case: Case, weight: torch.Tensor, dense: nn.Module) -> Named:
-    """Name the table and every trainer's replica of ``dense`` as the trace does."""
-    return {"ps/weight": weight, **{key: p for name in trainer_names(case) for key, p in named(name, dense).items()}}
+def parameters_of(weight: torch.Tensor, replicas: Mapping[str, nn.Module]) -> Named:
+    """Name the table and every trainer's replica of the dense part as the trace does."""
+    return {"ps/weight": weight, **{key: p for each in replicas.items() for key, p in named(*each).items()}}
 
 
-def part_of(case: Case, dense: nn.Module, gradients: Sequence[torch.Tensor]) -> Named:
-    """Name one trainer's gradients of the table and of ``dense`` as the trace names their mean."""
-    replicas = [named(name, dense) for name in trainer_names(case)]
-    return {"ps/weight": gradients[0], **{k: g for each in replicas for k, g in zip(each, gradients[1:], strict=True)}}
+def part_of(replicas: Mapping[str, nn.Module], gradients: Sequence[torch.Tensor]) -> Named:
+    """Name one trainer's gradients of the table and of its replica as the trace names their mean."""
+    every = [named(*each) for each in replicas.items()]
+    return {"ps/weight": gradients[0], **{k: g for each in every for k, g in zip(each, gradients[1:], strict=True)}}
 
 
 # --- Roles and Case --------------------------------------------------------------------------------------------------
@@ -289,30 +289,32 @@ class Case(ExactableCase):
 @one_thread()
 @proven
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
-    """Compute every trainer's gradients one after the other, with one table and one dense part.
+    """Compute every trainer's gradients one after the other, with one table and a replica for each.
 
     Raises:
         NotExact: exact arithmetic that would round.
     """
-    names = trainer_names(case)
-    sparse, dense = sparse_part(case), dense_part(case)
-    model = nn.ModuleDict({"sparse": sparse, "dense": dense})
-    weight, parameters = next(sparse.parameters()), list(dense.parameters())
-    optimizers = [optim.SGD(part.parameters(), lr=case.lr) for part in (sparse, dense)]
-    recorder = Recorder(case, parameters_of(case, weight, dense))
-    for step, batches in enumerate(zip(*(get_next_batch(case, name) for name in names), strict=True)):
-        losses = []
-        for name, (x, y) in zip(names, batches, strict=True):
-            with recorder.outputs(step, name, model):
-                losses.append(loss_of(case, dense(sparse(x)), y))
-        each = [torch.autograd.grad(loss, [weight, *parameters]) for loss in losses]
-        for parameter, *gradients in zip(parameters, *(found[1:] for found in each), strict=True):
-            parameter.grad = mean(gradients) if case.accumulation == "rank" else mean_of_allreduce(gradients)
-        weight.grad = mean([found[0] for found in each])
-        for name, found in zip(names, each, strict=True):
-            recorder.detail(step, f"part/{name}", partial(part_of, case, dense, found))
-        recorder.before_update(step, parameters_of(case, weight, dense))
-        for optimizer in optimizers:
-            optimizer.step()
-        recorder.step(step, dict(zip(names, losses, strict=True)), parameters_of(case, weight, dense))
+    sparse, replicas = sparse_part(case), {name: dense_part(case) for name in trainer_names(case)}
+    weight = next(sparse.parameters())
+    parameters = parameters_of(weight, replicas)
+    optimizer = optim.SGD(parameters.values(), lr=case.lr)
+    recorder = Recorder(case, parameters)
+    for step, batches in enumerate(zip(*(get_next_batch(case, name) for name in replicas), strict=True)):
+        losses, each = {}, {}
+        for (name, dense), (x, y) in zip(replicas.items(), batches, strict=True):
+            with recorder.outputs(step, name, nn.ModuleDict({"sparse": sparse, "dense": dense})):
+                losses[name] = loss_of(case, dense(sparse(x)), y)
+            each[name] = torch.autograd.grad(losses[name], [weight, *dense.parameters()])
+        table, *dense_gradients = zip(*each.values(), strict=True)
+        weight.grad = mean(table)
+        copies = zip(*(dense.parameters() for dense in replicas.values()), strict=True)
+        for of_trainers, gradients in zip(copies, dense_gradients, strict=True):
+            found = mean(gradients) if case.accumulation == "rank" else mean_of_allreduce(gradients)
+            for parameter in of_trainers:  # each its own: a run that is followed may have other ones
+                parameter.grad = found.clone()
+        for name, own in each.items():
+            recorder.detail(step, f"part/{name}", partial(part_of, replicas, own))
+        recorder.before_update(step, parameters)
+        optimizer.step()
+        recorder.step(step, losses, parameters)
     return recorder.trace()

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import nn
 
-from reference import TUTORIALS, load, pipeline
+from reference import TUTORIALS, hybrid_ddp, load, pipeline
 from reference.conform.inputs import replay_of
 from reference.conform.suite import CATALOGUE
 from reference.conform.twin import prepared
@@ -24,8 +24,9 @@ from reference.explain.explain import Explanation, explain
 from reference.explain.other_twins import other_twins
 from reference.explain.stages import Cause, Failed, Stages, follow
 from reference.trace.names import in_causal_order, place_of, structure
-from reference.trace.recorder import following
+from reference.trace.recorder import Recorder, following
 from reference.trace.trace import Named
+from reference.training.gradients import backward_in_order
 from tests.support.numpy_programs import Mistake, answer, numpy_mistakes
 
 
@@ -189,6 +190,27 @@ def test_a_usual_rate_in_the_place_of_the_cases_is_told(rate: float) -> None:
     case = pipeline.Case(steps=1, batch_size=10, image_w=8, image_h=6, num_classes=5, model="mlp", lr=0.07)
     found = explain(pipeline.train_locally(replace(case, lr=rate)).tensors, pipeline.train_locally(case))
     assert found.lines[-1] == f"It is, up to rounding: the update with the rate {rate:g}"
+
+
+def test_of_replicas_that_are_not_averaged_losses_and_updates_are_right() -> None:
+    """Each trainer makes its steps with its own gradient, as in a program without allreduce."""
+    twin = prepared("hybrid_ddp-002").twin
+    case: Any = twin.case
+    sparse = hybrid_ddp.sparse_part(case)
+    replicas = {name: hybrid_ddp.dense_part(case) for name in hybrid_ddp.trainer_names(case)}
+    parameters = hybrid_ddp.parameters_of(next(sparse.parameters()), replicas)
+    optimizer, recorder = torch.optim.SGD(parameters.values(), lr=case.lr), Recorder(case, parameters)
+    for step, batches in enumerate(zip(*(hybrid_ddp.get_next_batch(case, n) for n in replicas), strict=True)):
+        optimizer.zero_grad()
+        given = zip(replicas.items(), batches, strict=True)
+        losses = {name: hybrid_ddp.loss_of(case, dense(sparse(x)), y) for (name, dense), (x, y) in given}
+        backward_in_order([*losses.values()])
+        parameters["ps/weight"].grad.div_(case.trainers)  # type: ignore[union-attr]
+        optimizer.step()
+        recorder.step(step, losses, parameters)
+    told = explain(recorder.trace().tensors, twin).lines
+    assert "At your own numbers losses, updated parameters are right in every step." in told
+    assert "gradients fail in every step." in told
 
 
 def test_no_momentum_is_told_of_in_a_case_without_any() -> None:
