@@ -75,10 +75,16 @@ def explain(yours: Named, reference: Trace | Named, given: Collection[str] = ())
     differing = [name for name in names if not same_bits(both[name], wanted[name])]
     far = [name for name in differing if exact or not close(both[name], wanted[name])]
     more = "" if exact else " by more than rounding"
-    if name := next((n for n in order if not_finite(every[n]) and not (n in both and not_finite(wanted[n]))), None):
-        before = {*order[: order.index(name)]} - {*given}
-        wrong = [n for n in far if n in before]
-        return Explanation("nan", [*lines, *_nan(name, every[name], len(before), wrong, more)])
+    spoilt = next((n for n in order if not_finite(every[n]) and not (n in both and not_finite(wanted[n]))), None)
+    if spoilt:
+        before = {*order[: order.index(spoilt)]} - {*given}
+        wrong = [name for name in far if name in before]
+        lines += _nan(spoilt, every[spoilt], len(before), wrong, more)
+        # Its own step is not explained: twins that follow may have NaN there, too.
+        every = {name: tensor for name, tensor in every.items() if place_of(name)[0] < place_of(spoilt)[0]}
+        counted, far = ([name for name in some if name in every] for some in (counted, far))
+        if not far:
+            return Explanation("nan", lines)
     if not differing:
         return Explanation("structure" if lines else "", lines)
     if not far:
@@ -97,8 +103,9 @@ def explain(yours: Named, reference: Trace | Named, given: Collection[str] = ())
     if found.place:  # what is before this stage is right
         later = {*order[next(n for n, name in enumerate(order) if place_of(name) == found.place) :]}
         far = [name for name in far if name in later] or far
-    told = f"{len(far)} of {len(counted)} tensors differ{more}, the first is {far[0]}."
-    return Explanation(found.cause, [*lines, told, *found.lines], found.place)
+    where = f" before step {place_of(spoilt)[0]:04d}" if spoilt else ""
+    told = f"{len(far)} of {len(counted)} tensors{where} differ{more}, the first is {far[0]}."
+    return Explanation("nan" if spoilt else found.cause, [*lines, told, *found.lines], found.place)
 
 
 def _explained(run: Trace, wanted: Named, exact: bool) -> Explanation:

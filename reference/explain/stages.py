@@ -83,9 +83,14 @@ def stages_of(run: Trace, train: Train) -> Stages:
     differing = [name for name in names if not same_bits(run.tensors[name], found.tensors[name])]
     if not differing or not hasattr(run.case, "dtype"):
         return Stages(run, found, differing)
+
+    def of_run(twin: Trace) -> Trace:
+        """Leave out what the run lacks: after the end of a run that diverges, its twins may have NaN."""
+        return Trace(twin.case, {name: tensor for name, tensor in twin.tensors.items() if name in run.tensors})
+
     with following(run.tensors):
         others, exact = twins_for(found, run, train, ORDERS)
-        errors = twin_errors(others, exact)
+        errors = twin_errors(map(of_run, others), of_run(exact))
     if errors.unusable or not errors.counted:
         raise Undecided(errors.unusable or "all twins take other decisions than the float64 twin")
     # The numbers of an exact case are exact up to the first difference.

@@ -337,7 +337,16 @@ def test_of_tensors_before_nan_those_that_differ_are_told() -> None:
     twin = prepared("batch_parameter_server-002").twin
     wrong = {name: 2 * t if name.startswith("0001/parameter/") else t for name, t in spoilt(twin.tensors).items()}
     told = "before it have none; 4 of them differ by more than rounding, the first is 0001/parameter/1.bias."
-    assert explain(wrong, twin).lines[-1].endswith(told)
+    assert explain(wrong, twin).lines[1].endswith(told)
+
+
+def test_of_a_run_that_diverges_the_steps_before_are_explained() -> None:
+    """The twins that follow diverge, too."""
+    twin = prepared("batch_parameter_server-002").twin
+    case: Any = twin.case
+    found = explain(load("batch_parameter_server").train_locally(replace(case, lr=1e25)).tensors, twin)
+    assert (found.cause, found.place) == ("nan", (0, "parameter")), found
+    assert "tensors before step 0001 differ by more than rounding, the first is 0000/parameter/" in str(found)
 
 
 @pytest.mark.long
