@@ -31,6 +31,10 @@ def moments(failed: Failed) -> Iterator[Cause]:
     if kind == "parameter":
         text = "the parameters before the update: recorded too early, or never updated?"
         yield Cause("not-updated", text, failed.before)
+        last, before = failed.stages.steps(kind)[-1], failed.before(failed.first)
+        if step < last and before is not None and not same_bits(before, failed.yours[failed.first]):
+            text = "your own parameters of the last step: recorded without a copy?"
+            yield Cause("no-copy", text, lambda name: failed.yours.get(parameter_before(last + 1, own_name(name))))
     near = sorted(failed.stages.steps(kind), key=lambda other: (abs(other - step), other))
     for other in near:
         # Later parameters are computed from these.

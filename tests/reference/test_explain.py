@@ -302,6 +302,11 @@ def late(tensors: Named) -> Named:
     return {name: tensors.get(earlier[name], tensor) for name, tensor in tensors.items()}
 
 
+def uncopied(tensors: Named) -> Named:
+    """Record the same memory at each step: all steps hold the last parameters."""
+    return {name: tensors[re.sub(r"^\d+/parameter", "0003/parameter", name)] for name in tensors}
+
+
 def transposed(tensors: Named) -> Named:
     return {name: t.t() if "/gradient/" in name and t.dim() == 2 else t for name, t in tensors.items()}
 
@@ -318,6 +323,7 @@ def spoilt(tensors: Named) -> Named:
 # What a program may record, by the cause that is told.
 CHANGES: dict[str, tuple[Callable[[Named], Named], str]] = {
     "other-step": (late, "It is, bit for bit: that of step 0000"),
+    "no-copy": (uncopied, "It is, bit for bit: your own parameters of the last step: recorded without a copy?"),
     "transposed": (transposed, "It is, bit for bit: transposed: layouts are (out, in)?"),
     "structure": (from_one, "counted from 1?"),
     "nan": (spoilt, "NaN or infinity begins in 0002/gradient/3.weight: 40 of 40 numbers"),
