@@ -188,8 +188,7 @@ def _cause(failed: Failed) -> tuple[str, list[str]]:
             if how and each.id not in [other.id for other in found[how]]:
                 found[how].append(each)
         for how, said in (("bits", "bit for bit"), ("rounding", "up to rounding")):
-            # In an exact case the first wrong numbers have no rounding; in bfloat16 many a cause is within it.
-            if found[how] and (how == "bits" or not (failed.case.is_exact or short)):
+            if found[how] and (how == "bits" or not short):  # in bfloat16 many a cause is within rounding
                 return found[how][0].id, [f"It is, {said}: {_either(found[how])}", *broken]
     return "unexplained", ["No general mistake gives these numbers.", *broken]
 
