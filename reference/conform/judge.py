@@ -13,7 +13,7 @@ from reference.conform.tensor_file import dtype_name
 from reference.system.files import Unusable, content_of
 from reference.system.json_objects import finite, integer, like, many, maybe, named, read_object, some, text
 from reference.system.text import OneLine, one_line
-from reference.trace.names import counted_from_one, misnamed, structure
+from reference.trace.names import counted_from_one, in_causal_order, misnamed, structure
 
 if TYPE_CHECKING:
     from reference.conform.inputs import Prepared  # with torch
@@ -205,5 +205,6 @@ def _with_torch(case: SuiteCase, answer: Answer, reference: Prepared | None, dif
     except ImportError as error:
         if not differing:
             return "unknown", f"no exact case, so its judgement needs torch and the extra tutorials ({error})", ()
-        return "differs", f"{len(differing)} of {len(case.outputs)} tensors differ, the first is {min(differing)}", ()
+        first = in_causal_order(differing)[0]
+        return "differs", f"{len(differing)} of {len(case.outputs)} tensors differ, the first is {first}", ()
     return judge_with_twin(case, answer.tensors.arrays, reference)

@@ -314,6 +314,17 @@ def test_exact_cases_are_run_and_judged_where_only_numpy_is_installed(
     assert done.returncode == 1
 
 
+def test_without_torch_the_first_tensor_that_differs_is_the_first_by_cause(
+    suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "reference.conform.twin", None)
+    arrays = dict(prepared("dist_autograd-001").outputs)
+    for name in ("0000/gradient/context0/worker1", "0000/loss/context0"):
+        arrays[name] = arrays[name] + 1
+    told = "2 of 33 tensors differ, the first is 0000/loss/context0"
+    assert judged(suite, "dist_autograd-001", arrays, tmp_path) == ("differs", told, ())
+
+
 @pytest.mark.parametrize("arguments", [["conform", "export", "x"], ["compare", "x", "y"]], ids=" ".join)
 def test_a_command_that_needs_torch_says_so_where_there_is_none(
     arguments: list[str], tmp_path: Path, numpy_alone: dict[str, str]
