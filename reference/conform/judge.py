@@ -185,7 +185,7 @@ def misfits(case: SuiteCase, answer: Answer) -> list[str]:
     for name, array in found.arrays.items():
         dtype, shape = wanted.get(name, (dtype_name(array), array.shape))
         if array.shape != shape and not shifted:
-            hint = ", transposed: layouts are (out, in)?" if array.shape == shape[::-1] else ""
+            hint = ", transposed" if array.shape == shape[::-1] else ""
             problems.append((name, f"shape {array.shape}, wanted {shape}{hint}"))
         if dtype_name(array) != dtype:
             problems.append((name, f"dtype {dtype_name(array)}, wanted {dtype}"))

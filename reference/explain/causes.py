@@ -51,7 +51,7 @@ def layouts(failed: Failed) -> Iterator[Cause]:
         right = failed.right[name]
         return right if right.dim() != 2 else right.t().reshape(failed.yours[name].shape)
 
-    yield Cause("transposed", "transposed: layouts are (out, in)?", transposed)
+    yield Cause("transposed", "transposed", transposed)
     for name in failed.names:
         if name != failed.first and failed.right[name].shape == failed.right[failed.first].shape:
             yield Cause("other-tensor", f"that of {name}", {failed.first: failed.right[name]}.get)

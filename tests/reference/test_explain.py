@@ -324,7 +324,7 @@ def spoilt(tensors: Named) -> Named:
 CHANGES: dict[str, tuple[Callable[[Named], Named], str]] = {
     "other-step": (late, "It is, bit for bit: that of step 0000"),
     "no-copy": (uncopied, "It is, bit for bit: your own parameters of the last step: recorded without a copy?"),
-    "transposed": (transposed, "It is, bit for bit: transposed: layouts are (out, in)?"),
+    "transposed": (transposed, "It is, bit for bit: transposed"),
     "structure": (from_one, "counted from 1?"),
     "nan": (spoilt, "NaN or infinity begins in 0002/gradient/3.weight: 40 of 40 numbers"),
 }
