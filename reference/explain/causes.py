@@ -88,7 +88,7 @@ def named_numbers(case: Any) -> dict[float, str]:
     named = {2.0: "2", 0.5: "1/2", -1.0: "-1, the other sign"}
     for text, number in found.items():
         for factor, sign in ((number, ""), (1 / number, "1/")):
-            told = f"{sign}{number:g}, where {number:g} = {text}"
+            told = f"{sign}{number:g}, where {number:g} {'may be' if factor in named else '='} {text}"
             named[factor] = f"{named[factor]} or {text}" if "where" in named.get(factor, "") else told
     return named
 

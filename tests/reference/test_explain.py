@@ -296,6 +296,14 @@ def test_a_factor_of_losses_is_told_in_bfloat16() -> None:
     assert found.lines[-1] == "It is, bit for bit: the right numbers times 2"
 
 
+def test_a_factor_that_is_a_number_of_the_case_may_be_another_one() -> None:
+    """Two contexts do not hide that a square has lost its 2."""
+    twin = prepared("dist_autograd-002").twin
+    half = {name: tensor / 2 if "/gradient/" in name else tensor for name, tensor in twin.tensors.items()}
+    told = "It is, bit for bit: the right numbers times 1/2, where 2 may be passes"
+    assert explain(half, twin).lines[-1].startswith(told)
+
+
 def late(tensors: Named) -> Named:
     """Record every gradient a step late."""
     earlier = {name: f"{place_of(name)[0] - 1:04d}{name[4:]}" if "/gradient/" in name else name for name in tensors}
