@@ -11,7 +11,7 @@ from torch import nn
 
 from reference.explain.difference import close, rounding_of, same_bits
 from reference.explain.stages import Candidate, Cause, Failed
-from reference.trace.names import own_name, parameter_before
+from reference.trace.names import own_name, parameter_before, place_of
 
 
 def causes(failed: Failed) -> Iterator[Cause]:
@@ -41,6 +41,13 @@ def moments(failed: Failed) -> Iterator[Cause]:
         if other != step and not (kind == "parameter" and other >= step - 1):
             yield Cause("other-step", f"that of step {other:04d}", partial(failed.at, other))
     if kind == "gradient":
+        text, own = "the right ones added to your own of the step before: not set to zero?", failed.yours
+
+        def accumulated(name: str) -> torch.Tensor | None:
+            before = own.get(f"{place_of(name)[0] - 1:04d}/gradient/{own_name(name)}")
+            return None if before is None else before + failed.right[name]
+
+        yield Cause("accumulated", text, accumulated, everywhere=True)
         yield Cause("zero", "zero: nothing has arrived here", lambda name: torch.zeros_like(failed.right[name]))
 
 
@@ -86,6 +93,9 @@ def named_numbers(case: Any) -> dict[float, str]:
     if hasattr(case, "num_split") and case.batch_size > case.num_split:
         found["rows of a micro-batch"] = case.batch_size / case.num_split
     named = {2.0: "2", 0.5: "1/2", -1.0: "-1, the other sign"}
+    if trainers := found.get("trainers"):
+        told = f"{trainers:g}/{trainers + 1:g}: a mean over {trainers + 1:g} roles, not over {trainers:g} trainers"
+        named[trainers / (trainers + 1)] = told
     for text, number in found.items():
         for factor, sign in ((number, ""), (1 / number, "1/")):
             told = f"{sign}{number:g}, where {number:g} {'may be' if factor in named else '='} {text}"

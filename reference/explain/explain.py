@@ -190,7 +190,7 @@ def _cause(failed: Failed) -> tuple[str, list[str]]:
         for how, said in (("bits", "bit for bit"), ("rounding", "up to rounding")):
             if found[how] and (how == "bits" or not short):  # in bfloat16 many a cause is within rounding
                 return found[how][0].id, [f"It is, {said}: {_either(found[how])}", *broken]
-    return "unexplained", ["No general mistake gives these numbers.", *broken]
+    return "unexplained", ["None of the mistakes that are tried gives these numbers.", *broken]
 
 
 def _either(found: Sequence[Cause]) -> str:

@@ -62,7 +62,7 @@ def test_of_wrong_actions_no_later_stage_is_told(tmp_path: Path) -> None:
         "At your own numbers updated parameters are right in every step that is compared.",
         "In step 0000 actions are not the reference's. They lead to other states: after them only updates are "
         "compared.",
-        "No general mistake gives these numbers.",
+        "None of the mistakes that are tried gives these numbers.",
     ]
 
 
