@@ -13,7 +13,7 @@ from reference.conform.tensor_file import dtype_name
 from reference.system.files import Unusable, content_of
 from reference.system.json_objects import finite, integer, like, many, maybe, named, read_object, some, text
 from reference.system.text import OneLine, one_line
-from reference.trace.names import counted_from_one, in_causal_order, misnamed, structure
+from reference.trace.names import by_problem, counted_from_one, in_causal_order, misnamed, structure
 
 if TYPE_CHECKING:
     from reference.conform.inputs import Prepared  # with torch
@@ -189,13 +189,7 @@ def misfits(case: SuiteCase, answer: Answer) -> list[str]:
             problems.append((name, f"shape {array.shape}, wanted {shape}{hint}"))
         if dtype_name(array) != dtype:
             problems.append((name, f"dtype {dtype_name(array)}, wanted {dtype}"))
-    names: dict[str, list[str]] = {}
-    for name, problem in problems:
-        names.setdefault(problem, []).append(name)
-    return missing + [
-        f"{each[0]}: {problem}" if len(each) == 1 else f"{len(each)} tensors: {problem}; the first is {each[0]}"
-        for problem, each in names.items()
-    ]
+    return missing + by_problem(problems)
 
 
 def _with_torch(case: SuiteCase, answer: Answer, reference: Prepared | None, differing: Sequence[str] = ()) -> Found:

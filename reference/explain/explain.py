@@ -15,7 +15,7 @@ from reference.explain.other_twins import other_twins
 from reference.explain.stages import Cause, Failed, Place, Stages, stages_of, until_other_actions
 from reference.rounding.bound import Undecided
 from reference.system.text import one_line
-from reference.trace.names import DETAILS, counted_from_one, in_causal_order, place_of, structure
+from reference.trace.names import DETAILS, by_problem, counted_from_one, in_causal_order, place_of, structure
 from reference.trace.trace import Named, Trace, ulps
 
 # How long causes are tried (seconds): the twin of a large case runs for minutes.
@@ -206,15 +206,15 @@ def _nan(name: str, mine: torch.Tensor, before: int, wrong: Sequence[str], more:
 
 
 def _misshapen(yours: Named, reference: Named) -> list[str]:
-    lines = []
+    problems = []
     for name in in_causal_order(set(yours) & set(reference)):
         mine, wanted = yours[name], reference[name]
         if mine.shape != wanted.shape:
             hint = ": one number, but with a dimension" if mine.numel() == wanted.numel() == 1 else ""
-            lines.append(f"{name}: yours has shape {tuple(mine.shape)}, the reference's {tuple(wanted.shape)}{hint}")
+            problems.append((name, f"yours has shape {tuple(mine.shape)}, the reference's {tuple(wanted.shape)}{hint}"))
         if mine.dtype != wanted.dtype:
-            lines.append(f"{name}: yours is {mine.dtype}, the reference's {wanted.dtype}")
-    return lines
+            problems.append((name, f"yours is {mine.dtype}, the reference's {wanted.dtype}"))
+    return by_problem(problems)
 
 
 def _shaped(mine: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor | None:

@@ -147,3 +147,14 @@ def _grouped(names: Collection[str]) -> Mapping[str, set[str]]:
     for name in names:
         found.setdefault(f"{place_of(name)[1]}/*" if "/" in name else "without '/'", set()).add(name)
     return found
+
+
+def by_problem(problems: Iterable[tuple[str, str]]) -> list[str]:
+    """Say each problem in one line, with the first name that has it. ``problems``: pairs of a name and its problem."""
+    names: dict[str, list[str]] = {}
+    for name, problem in problems:
+        names.setdefault(problem, []).append(name)
+    return [
+        f"{each[0]}: {problem}" if len(each) == 1 else f"{len(each)} tensors: {problem}; the first is {each[0]}"
+        for problem, each in names.items()
+    ]

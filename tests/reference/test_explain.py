@@ -509,6 +509,13 @@ def test_a_shape_of_one_is_told_and_its_number_compared() -> None:
     assert "the right numbers times 2" in str(found)
 
 
+def test_a_dtype_that_is_another_throughout_is_one_line() -> None:
+    yours = {name: torch.ones(2, dtype=torch.float64) for name in ("0000/loss/a", "0000/gradient/a", "initial/a")}
+    found = explain(yours, {name: tensor.float() for name, tensor in yours.items()})
+    told = "3 tensors: yours is torch.float64, the reference's torch.float32; the first is initial/a"
+    assert found.lines == [told]
+
+
 @pytest.mark.parametrize("shape", [(3, 0), (3, 2)])
 def test_numbers_of_another_shape_are_not_compared_one_by_one(shape: tuple[int, int]) -> None:
     """Not even those of a matrix that may be transposed."""
