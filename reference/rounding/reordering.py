@@ -45,8 +45,7 @@ def twins_for(
     A float64 run's own twin is the float64 twin. Then the reordered twins alone tell how far apart correct runs are.
     All but a run's own twin are computed on the CPU, also for a run on a GPU: its rounding is that of another order.
     """
-    placed: dict[str, Any] = {name: "cpu" for name in ("device", "transfer") if hasattr(twin.case, name)}
-    case: Any = replace(twin.case, **placed)
+    case: Any = twin.case.on_cpu()
     others = (reordered(train_locally, case, run, seed) for seed in range(orders))
     if case.dtype == "float64":
         return others, twin

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import Field, asdict, dataclass, field, fields
+from dataclasses import Field, asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
 from reference.system.json_objects import NoObject, json_object
@@ -115,6 +115,11 @@ class Case:
         """Name the fields that decide the result and differ, in the order in which users see them."""
         own, others = self.deciding(), other.deciding()
         return [name for name in own if own[name] != others[name]]
+
+    def on_cpu(self) -> Self:
+        """Return the same case with everything on the CPU."""
+        placed: dict[str, Any] = {name: "cpu" for name in ("device", "transfer") if hasattr(self, name)}
+        return replace(self, **placed)
 
     def deciding(self) -> dict[str, Any]:
         """The fields that decide the result, in the order in which users see them."""

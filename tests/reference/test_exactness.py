@@ -46,6 +46,17 @@ def test_verifys_exact_cases_are_proved_and_have_one_result_in_every_order(case:
         assert torch.equal(found[name], tensor), name
 
 
+NATURAL, PROVED = parameter_server.Case(steps=2), parameter_server.Case.exact(steps=2)
+
+
+@pytest.mark.parametrize(("gpus", "case"), [(0, NATURAL), (1, PROVED)], ids=["none", "exact"])
+def test_the_twin_of_a_run_on_a_gpu_needs_none(gpus: int, case: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes the one that is there only for the natural case, whose bits are those of the device."""
+    run = Trace(replace(case, device="cuda"), parameter_server.train_locally(case).tensors)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    assert judge(run, parameter_server.train_locally)[1] == "equal"
+
+
 def test_a_case_that_is_refused_depends_on_the_order() -> None:
     with pytest.raises(NotExact):
         prove(TOO_LONG)
