@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import torch
 import torch.distributed.autograd as dist_autograd
 from torch import nn
+from torch.autograd.graph import get_gradient_edge
 from torch.distributed.rpc import RRef
 
 from reference.trace import checkpoint
@@ -221,15 +222,19 @@ class AccumulatedGradients:
 
     def __init__(self, parameters: Mapping[str, torch.Tensor]) -> None:
         self._parameters = {name: each for name, each in parameters.items() if each.requires_grad}
-        self._late = _Late(self._parameters)
-        # A parameter refers weakly to the node that has the hook, so these references keep the hooks.
-        self._nodes = [_node(each) for each in self._parameters.values()]
+        self._late = list(self._parameters)
+        self._changed = threading.Condition()
+        # A parameter refers weakly to the node that has the hook, so these references keep the hooks. A hook refers to
+        # no node, so there is no cycle.
+        with torch.enable_grad():  # older versions of torch need it
+            self._nodes = [get_gradient_edge(each).node for each in self._parameters.values()]
         for name, node in zip(self._parameters, self._nodes, strict=True):
-            node.register_hook(partial(self._late.arrived, name))
+            node.register_hook(partial(_arrived, self._late, self._changed, name))
 
     def restart(self) -> None:
         """Begin another pass: before its first gradient, and after the pass before it was waited for or has failed."""
-        self._late.restart()
+        with self._changed:
+            self._late[:] = self._parameters
 
     def wait(self, context_id: int, timeout: float) -> dict[str, torch.Tensor]:
         """Return all gradients of the pass, which is that context's, as soon as they are there.
@@ -238,46 +243,22 @@ class AccumulatedGradients:
             TimeoutError: after ``timeout`` seconds one is still missing. Says which.
             LookupError: they arrived, but in another context.
         """
-        if late := self._late.after(timeout):
-            raise TimeoutError(
-                f"{len(late)} of {len(self._parameters)} parameters, among them {late[0]!r}, had no gradient "
-                f"{timeout:g} s after the backward pass, wanted one for each"
-            )
+        with self._changed:
+            if not self._changed.wait_for(lambda: not self._late, timeout):
+                raise TimeoutError(
+                    f"{len(self._late)} of {len(self._parameters)} parameters, among them {self._late[0]!r}, had no "
+                    f"gradient {timeout:g} s after the backward pass, wanted one for each"
+                )
         gradients = dist_autograd.get_gradients(context_id)  # type: ignore[attr-defined]
         if missing := [name for name, each in self._parameters.items() if each not in gradients]:
             raise LookupError(f"context {context_id} has no gradient of {missing[0]!r}, wanted that of the last pass")
         return {name: gradients[each] for name, each in self._parameters.items()}
 
 
-class _Late:
-    """The names of the parameters whose gradient is not there yet. It refers to no node, so there is no cycle."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self._all = list(names)
-        self._names = self._all.copy()
-        self._changed = threading.Condition()
-
-    def restart(self) -> None:
-        with self._changed:
-            self._names = self._all.copy()
-
-    def arrived(self, name: str, *_: Any) -> None:
-        """Runs in a thread of the backward pass, after the context has got the gradient."""
-        with self._changed:
-            if name in self._names:
-                self._names.remove(name)
-            if not self._names:
-                self._changed.notify_all()
-
-    def after(self, timeout: float) -> list[str]:
-        """Wait until none is late, at most ``timeout`` seconds; return those that are."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._names, timeout)
-            return list(self._names)
-
-
-def _node(parameter: torch.Tensor) -> Any:
-    """The node of autograd's graph that adds up this parameter's gradients."""
-    with torch.enable_grad():
-        made: Any = parameter.view_as(parameter).grad_fn
-        return made.next_functions[0][0]
+def _arrived(late: list[str], changed: threading.Condition, name: str, *_: Any) -> None:
+    """Runs in a thread of the backward pass, after the context has got the gradient."""
+    with changed:
+        if name in late:
+            late.remove(name)
+        if not late:
+            changed.notify_all()
