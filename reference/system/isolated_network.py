@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import dataclass
+from functools import cache
 
 from reference.system import network_namespace
 from reference.system.processes import readable
@@ -21,7 +22,6 @@ VARIABLE = "REFERENCE_ISOLATED"
 MAKING_SECONDS = 10.0
 
 _lock = threading.Lock()
-_made: Network | None = None
 
 
 @dataclass(frozen=True)
@@ -39,36 +39,27 @@ class Network:
 
 def network() -> Network:
     """Return this process's network. The first call makes it; if that fails, later calls do not try again."""
-    global _made
-    with _lock:
-        if _made is None:
-            _made = _make()
-        return _made
+    with _lock:  # `cache` lets two threads make one each
+        return _make()
 
 
+@cache
 def _make() -> Network:
+    """Let another process make the namespaces, because only a single-threaded one can make a user namespace."""
     if os.environ.get(VARIABLE) == "0":
         return Network(lacking=f"{VARIABLE} is 0")
+    command = [sys.executable, "-I", "-S", network_namespace.__file__]
+    pipe = subprocess.PIPE
     try:
-        return _ask()
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as maker:
+            assert maker.stdout is not None
+            if not readable([maker.stdout.fileno()], MAKING_SECONDS):
+                maker.kill()
+                raise OSError(f"nothing was made within {MAKING_SECONDS:g} s")
+            answer = maker.stdout.readline().decode().split() or ["no", "the process that makes it died"]
+            if answer[0] == "no":
+                raise OSError(" ".join(answer[1:]))
+            names = [f"/proc/{maker.pid}/ns/{name}" for name in answer]
+            return Network(tuple(os.open(name, os.O_RDONLY | os.O_CLOEXEC) for name in names))
     except OSError as error:
         return Network(lacking=f"no network namespace can be made here: {error}")
-
-
-def _ask() -> Network:
-    """Let another process make the namespaces, because only a single-threaded one can make a user namespace."""
-    with subprocess.Popen(
-        [sys.executable, "-I", "-S", network_namespace.__file__],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    ) as maker:
-        assert maker.stdout is not None
-        if not readable([maker.stdout.fileno()], MAKING_SECONDS):
-            maker.kill()
-            return Network(lacking=f"no network namespace was made within {MAKING_SECONDS:g} s")
-        answer = maker.stdout.readline().decode().split()
-        if not answer or answer[0] == "no":
-            why = " ".join(answer[1:]) or "the process that makes it died"
-            return Network(lacking=f"no network namespace can be made here: {why}")
-        return Network(tuple(os.open(f"/proc/{maker.pid}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in answer))
