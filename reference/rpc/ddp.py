@@ -41,27 +41,17 @@ class RpcStore(dist.Store):  # type: ignore[name-defined, misc]
         self.rref = store
         self.limit = datetime.timedelta(seconds=timeout)
 
-    def set(self, key: str, value: Any) -> None:
-        self._call("set", key, value)
-
-    def get(self, key: str) -> bytes:
-        value: bytes = self._call("get", key)
-        return value
-
-    def add(self, key: str, amount: int) -> int:
-        total: int = self._call("add", key, amount)
-        return total
-
-    def check(self, keys: list[str]) -> bool:
-        found: bool = self._call("check", keys)
-        return found
-
     def wait(self, keys: list[str], timeout: datetime.timedelta | None = None) -> None:
         self._call("wait", keys, timeout or self.limit)
 
     def _call(self, *args: object) -> Any:
         seconds = self.limit.total_seconds() + 5  # longer than the store's own timeout, whose error says more
         return rpc.rpc_sync(self.rref.owner(), _on_store, args=(self.rref, *args), timeout=seconds)
+
+    set = functools.partialmethod(_call, "set")
+    get = functools.partialmethod(_call, "get")
+    add = functools.partialmethod(_call, "add")
+    check = functools.partialmethod(_call, "check")
 
 
 @contextmanager
