@@ -59,9 +59,10 @@ def make() -> str:
         made = "net"
     except PermissionError:
         system("unshare", NEWUSER | NEWNET)
-        _write("/proc/self/setgroups", "deny")  # required before a group can be mapped
-        _write("/proc/self/uid_map", f"{user} {user} 1")
-        _write("/proc/self/gid_map", f"{group} {group} 1")
+        # Without the first a group cannot be mapped.
+        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+            with open(f"/proc/self/{name}", "w") as file:  # noqa: PTH123 (pathlib takes long to import)
+                file.write(text)
         made = "user net"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack(_IFREQ, b"lo", _IFF_UP))
@@ -77,20 +78,10 @@ def system(name: str, *arguments: int | bytes | None) -> int:
     return result
 
 
-def _write(path: str, text: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY)
-    try:
-        os.write(descriptor, text.encode())
-    finally:
-        os.close(descriptor)
-
-
 def _rehearse(maker: int, names: Sequence[str]) -> None:
     """Enter another process's namespaces and make a connection there. Raises OSError."""
     enter([f"/proc/{maker}/ns/{name}" for name in names])
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
         socket.create_connection(listening.getsockname(), timeout=5).close()
 
 
