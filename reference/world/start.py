@@ -95,25 +95,18 @@ def prepare_folder(folder: str | os.PathLike[str] | None, names: Sequence[str]) 
     if not os.fspath(folder):
         raise WorldError("folder is a path, got ''")
     place = Path(folder)
+    meeting = place / RENDEZVOUS
+    stale = [file_of(place, name) for name in names for file_of in (log_of, stacks_of)]
     try:
         make_private(place)
-    except OSError as error:
-        raise WorldError(f"folder {place} cannot be made: {error.strerror or error}") from error
-    try:
-        _renew(place, names)
+        if stranger := _stranger(meeting, stale):
+            raise WorldError(f"{place} has {stranger.name}, which no world has written: wanted a folder without it")
+        for each in stale:
+            each.unlink(missing_ok=True)
+        new_rendezvous(place)
     except OSError as error:
         raise WorldError(f"folder {place} cannot be a world's: {error.strerror or error}") from error
     return place.resolve()
-
-
-def _renew(place: Path, names: Sequence[str]) -> None:
-    meeting = place / RENDEZVOUS
-    stale = [file_of(place, name) for name in names for file_of in (log_of, stacks_of)]
-    if stranger := _stranger(meeting, stale):
-        raise WorldError(f"{place} has {stranger.name}, which no world has written: wanted a folder without it")
-    for each in stale:
-        each.unlink(missing_ok=True)
-    new_rendezvous(place)
 
 
 def new_rendezvous(place: Path) -> None:
