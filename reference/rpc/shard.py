@@ -13,6 +13,7 @@ import torch.distributed.autograd as dist_autograd
 from torch import nn
 from torch.autograd.graph import get_gradient_edge
 from torch.distributed.rpc import RRef
+from torch.nn.utils.stateless import _reparametrize_module
 
 from reference.trace import checkpoint
 
@@ -189,18 +190,9 @@ class ParameterChain:
     @contextmanager
     def link(self) -> Iterator[None]:
         """Put the next links into the place of the module's parameters, for one micro-batch."""
-        own: Mapping[str, torch.Tensor] = dict(self.module.named_parameters())
-        self._put(self.links)
-        try:
+        with _reparametrize_module(self.module, self.links):
             yield
-        finally:
-            self._put(own)
         self.links = {name: link.view_as(link) for name, link in self.links.items()}
-
-    def _put(self, tensors: Mapping[str, torch.Tensor]) -> None:
-        for path, tensor in tensors.items():
-            module, _, name = path.rpartition(".")
-            self.module.get_submodule(module)._parameters[name] = tensor  # type: ignore[assignment]
 
 
 class AccumulatedGradients:
