@@ -155,7 +155,7 @@ class Agent(cartpole.Learner):
                     actions = act(self.policy, states, self.saved)
         if last:
             # Outside the lock, because this makes every waiting observer's reply (S2.32).
-            self.steps.complete(actions)
+            self.steps.swap_future().set_result(actions)
         return future_action  # type: ignore[no-any-return]
 
     def run_episode(self, n_steps: int) -> tuple[float, float]:

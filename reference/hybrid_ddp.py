@@ -102,7 +102,7 @@ class EmbeddingServer:
                 self.save()
                 self.apply()
         if last:
-            self.step.complete(None)  # outside the lock: it answers every waiting trainer in turn
+            self.step.swap_future().set_result(None)  # outside the lock: it answers every waiting trainer in turn
             with self.lock:
                 self.save()
         return fut  # type: ignore[no-any-return]

@@ -115,10 +115,6 @@ class Rounds(Liveness, Generic[T]):
             self.last = dict.fromkeys(self.names, time.monotonic())
         return future
 
-    def complete(self, result: T) -> None:
-        """Begin the next round, and answer all participants of this one. Call it without a lock (`swap_future`)."""
-        self.swap_future().set_result(result)
-
     def gather(self, calls: Futures, *, stay: float = FAREWELL_SECONDS) -> dict[str, Any]:
         """Wait for the calls that make the reports, as `Liveness.gather` does.
 

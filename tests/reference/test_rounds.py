@@ -44,7 +44,7 @@ def test_only_the_last_report_completes_a_round(rounds: Rounds[str]) -> None:
 
 def test_each_participant_may_pick_its_own_part_of_the_result(rounds: Rounds[str]) -> None:
     futures = [rounds.join(name, pick=pick)[0] for name, pick in zip(NAMES, (itemgetter(1), None), strict=True)]
-    rounds.complete("xy")
+    rounds.swap_future().set_result("xy")
     assert [result_of(future) for future in futures] == ["y", "xy"]
 
 
@@ -60,7 +60,7 @@ def test_each_participant_may_pick_its_own_part_of_the_result(rounds: Rounds[str
 def test_a_report_that_nobody_waits_for_is_refused(rounds: Rounds[str], before: str, name: str, why: str) -> None:
     for each in before:
         if rounds.join(each)[1]:
-            rounds.complete("")
+            rounds.swap_future().set_result("")
     with pytest.raises(RoundFailed, match=f"^{why}$"):
         rounds.join(name)
 
@@ -116,7 +116,7 @@ def test_after_the_last_round_who_does_not_end_is_named() -> None:
     with closing(Rounds[str](NAMES, 1, timeout=0.2)) as rounds:
         for name in NAMES:
             rounds.join(name)
-        rounds.complete("last")
+        rounds.swap_future().set_result("last")
         calls["a"].set_result(1)
         ending = threading.Timer(3, calls["b"].set_result, (2,))  # should nobody miss it
         ending.start()
