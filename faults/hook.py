@@ -279,8 +279,7 @@ def _leave(announcer: Announcer, ledger: Ledger, graceful: bool = True, timeout:
 
 def _shutdown(original: Callable[..., None], *args: Any, **kwargs: Any) -> None:
     """Replace `rpc.shutdown`."""
-    for action in moments.of_shutdown:
-        action(*args, **kwargs)
+    moments.tell(moments.of_shutdown, *args, **kwargs)
     original(*args, **kwargs)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 # Called with (graceful, timeout) when `reference.world.shutdown` begins, in its thread.
 of_shutdown: list[Callable[[bool, float], object]] = []
@@ -11,11 +11,6 @@ of_shutdown: list[Callable[[bool, float], object]] = []
 of_checkpoint: list[Callable[[str, int], object]] = []
 
 
-def tell_shutdown(graceful: bool, timeout: float) -> None:
-    for listener in list(of_shutdown):
-        listener(graceful, timeout)
-
-
-def tell_checkpoint(what: str, step: int) -> None:
-    for listener in list(of_checkpoint):
-        listener(what, step)
+def tell(listeners: Sequence[Callable[..., object]], /, *about: object, **named: object) -> None:
+    for listener in list(listeners):
+        listener(*about, **named)

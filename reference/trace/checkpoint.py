@@ -35,9 +35,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save_file
 from safetensors.torch import save as as_bytes
 
+from reference.system import moments
 from reference.system.files import Unusable, check_room, content_of, whole
 from reference.system.json_objects import integer, many, mapping, read_object, text
-from reference.system.moments import tell_checkpoint
 from reference.system.text import shown
 from reference.trace.case import Case
 
@@ -188,7 +188,7 @@ class Checkpoints:
             scratch.write_text(json.dumps(content))
             _sync(scratch)
         _sync(self.folder)
-        tell_checkpoint("valid", step)
+        moments.tell(moments.of_checkpoint, "valid", step)
         with suppress(OSError):
             self.tidy()
         return True
@@ -268,8 +268,9 @@ class _Own:
         self.length = _append(shared.grown(shared.life, self.role), self.length, new)
         for name in grown:
             self.grown[name], state[name] = len(state[name]), None
-        _write(shared.part(step, shared.life, self.role), state, self.length, partial(tell_checkpoint, "writing", step))
-        tell_checkpoint("written", step)
+        on_writing = partial(moments.tell, moments.of_checkpoint, "writing", step)
+        _write(shared.part(step, shared.life, self.role), state, self.length, on_writing)
+        moments.tell(moments.of_checkpoint, "written", step)
         self.saved.append(step)
         self.saved = [each for each in self.saved if not shared.make_valid(each) and self.has(each)]
 

@@ -146,7 +146,7 @@ def _shutdown(limit: TimeLimit, graceful: bool) -> None:
         if graceful and not getattr(_get_current_rpc_agent(), "is_static_group", True):
             raise WorldError("init_rpc was called without world_size: wanted a world of a fixed number of processes")
         try:
-            moments.tell_shutdown(graceful, limit.seconds)
+            moments.tell(moments.of_shutdown, graceful, limit.seconds)
             if graceful:
                 end_together(limit)
         except BaseException as error:

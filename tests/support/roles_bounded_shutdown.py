@@ -385,7 +385,7 @@ def end_heard_by_who_fails() -> Answer:
     def hear(*_: object) -> None:
         raise ArithmeticError("today")
 
-    with patch.object(moments, "tell_shutdown", hear):
+    with patch.object(moments, "tell", hear):
         return end()
 
 
