@@ -54,7 +54,7 @@ class RoleHandle:
         self.calls: dict[int, tuple[Future[Outcome], float | None]] = {}
         self._stacks = stacks
         self._has_begun = False
-        self._report: Outcome | None = None
+        self.report: Outcome | None = None  # how the role says that it ended
         self._value: Outcome = Returned()
         self._messages = Messages()
         self.asked: float | None = None  # when it was asked for its stacks
@@ -84,11 +84,6 @@ class RoleHandle:
         poll.register(self.pipe.fileno(), select.POLLOUT)
         return bool(poll.poll(0))
 
-    @property
-    def has_reported(self) -> bool:
-        """Whether the role has said how it ended."""
-        return self._report is not None
-
     def deadline(self) -> float | None:
         """When this handle must next be looked at (monotonic seconds)."""
         if self.asked is not None:
@@ -116,7 +111,7 @@ class RoleHandle:
         elif kind == "value":
             self._value = _opened(attached)
         elif kind == "ended":
-            self._report = self._value if isinstance(content[0], Returned) else content[0]
+            self.report = self._value if isinstance(content[0], Returned) else content[0]
         elif kind != "here":
             self.phase = Phase(kind)
 
@@ -159,11 +154,11 @@ class RoleHandle:
             self.outcome = Overdue(self._read_stacks(complete=code == -STACKS_SIGNAL), self._why)
         elif code < 0:
             self.outcome = Killed(-code, self.dropped if -code == signal.SIGKILL else "")
-        elif self._report is None or (code and isinstance(self._report, Returned)):
+        elif self.report is None or (code and isinstance(self.report, Returned)):
             # of itself, in the middle, or because its very end failed
             self.outcome = Exited(code, "" if self._has_begun else BEFORE_ITS_ROLE)
         else:
-            self.outcome = self._report
+            self.outcome = self.report
         self.phase = Phase.ENDED
         for future, _ in self.calls.values():
             if isinstance(self.outcome, Returned):

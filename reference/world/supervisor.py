@@ -196,7 +196,7 @@ class Supervisor(threading.Thread):
             return
         if all(handle.phase in WAITING for handle in rest):
             for handle in rest:
-                is_to_hear = handle.phase is not Phase.TOLD and not handle.has_reported
+                is_to_hear = handle.phase is not Phase.TOLD and handle.report is None
                 if is_to_hear and handle.send("peer_death", text, wait=False):
                     handle.phase, handle.news = Phase.TOLD, text
 
