@@ -73,11 +73,6 @@ def parts(value: object) -> list[bytes | memoryview]:
     return [buffer.getvalue(), *large]
 
 
-def joined(received: Sequence[bytearray]) -> Any:
-    """Make the value from its parts. Its large arrays are these parts' memory."""
-    return pickle.loads(received[0], buffers=received[1:])
-
-
 _SHORT, _LONG = struct.Struct("!i"), struct.Struct("!Q")
 
 

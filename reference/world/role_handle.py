@@ -183,7 +183,7 @@ class RoleHandle:
 def _opened(value: list[bytearray]) -> Outcome:
     """Unpickle an outcome; if that fails here, the outcome is the exception."""
     try:
-        outcome: Outcome = link.joined(value)
+        outcome: Outcome = link.loads(value[0], buffers=value[1:])  # large arrays are the parts' memory
     except Exception as error:  # its class cannot be imported here, or cannot be made from its arguments
         return raised(error)
     return outcome
