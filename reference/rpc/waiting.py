@@ -21,11 +21,7 @@ FAREWELL_SECONDS = 2.0
 
 
 class ParticipantFailed(RuntimeError):
-    """A participant failed, or was silent for too long. ``reasons`` name participants and causes, first to last."""
-
-    def __init__(self, *reasons: str) -> None:
-        super().__init__("; ".join(reasons))
-        self.reasons = reasons
+    """A participant failed, or was silent for too long. The text names participants and causes, first to last."""
 
 
 class ParticipantSilent(ParticipantFailed, TimeoutError):
@@ -111,7 +107,8 @@ class Liveness:
         others = [reason for reason in told if first not in reason]  # some only pass the first one on
         late = [name for name in calls if name not in self.ended and name not in self.silent]
         kind = ParticipantSilent if self.silent else ParticipantFailed
-        error = kind(first, *others, *([silence(stay, late)] if stay and late else ()))
+        missed = [silence(stay, late)] if stay and late else []
+        error = kind("; ".join([first, *others, *missed]))
         raise error from next(iter(self._errors.values()), None)
 
     def _note_ends(self, calls: Futures, enough: Callable[[], bool], seconds: float = threading.TIMEOUT_MAX) -> None:

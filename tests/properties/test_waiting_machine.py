@@ -140,7 +140,7 @@ class Waits(RuleBasedStateMachine):
         assert self.task.done == self.model.over, self.task.error
         if self.task.done and self.model.reasons:
             assert isinstance(self.task.error, ParticipantFailed), self.task.value
-            assert list(self.task.error.reasons) == self.model.reasons
+            assert str(self.task.error) == "; ".join(self.model.reasons)
         elif self.task.done:
             assert list(self.task.value.items()) == [(name, self.results[name]) for name in NAMES]
 
