@@ -34,10 +34,12 @@ def under_torchrun() -> bool:
 def leave_to_torchrun() -> None:
     """Make the functions below do nothing, because torchrun ends its ranks itself.
 
-    It sends SIGTERM, which must end a rank at once, even while the rank waits in C++, where no Python handler runs.
+    It passes on the signal that it got. That must end a rank at once, even while the rank waits in C++, where no Python
+    handler runs, such as the one that Python has for SIGINT.
     """
     global _answered
     _answered = ()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def leave_at_once() -> None:

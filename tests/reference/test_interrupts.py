@@ -126,12 +126,13 @@ def test_what_is_started_while_signals_are_held_has_them_blocked() -> None:
     assert not before & set(ALL)
 
 
-def test_a_rank_of_torchrun_is_ended_by_sigterm_at_once() -> None:
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_a_rank_of_torchrun_is_ended_by_its_signal_at_once(number: str) -> None:
     """It ends even if it waits in C++, which no Python handler interrupts."""
     text = (
         "from reference.system import interrupts as i; i.leave_to_torchrun(); i.leave_at_once(); i.listen(); i.over();"
     )
-    asked = "import signal; print(signal.getsignal(15) is signal.SIG_DFL)"
+    asked = f"import signal; print(signal.getsignal(signal.{number}) is signal.SIG_DFL)"
     assert subprocess.check_output([sys.executable, "-c", text + asked]) == b"True\n"
 
 
