@@ -86,14 +86,16 @@ def report_sweep(options: Any, name: str, swept: Swept) -> None:
 
 def tell_sweep(options: Any, report: dict[str, Any], runs: Mapping[str, tuple[Path, Judgement]]) -> None:
     """Print the table of a report, and write what is asked for. ``runs``: those that have a page, by their plans."""
-    for line in lines_of(report):
-        print(line)
-    _write(options, report)
-    if options.html is not None:
-        from faults.report.sweep_page import write_sweep_page
+    try:
+        for line in lines_of(report):
+            print(line)
+    finally:  # even if nobody can read it, such as in a terminal that was closed
+        _write(options, report)
+        if options.html is not None:
+            from faults.report.sweep_page import write_sweep_page
 
-        kinds = kinds_of([each for each in report["runs"] if "cell" in each])
-        write_sweep_page(Path(options.html), report, kinds, runs)
+            kinds = kinds_of([each for each in report["runs"] if "cell" in each])
+            write_sweep_page(Path(options.html), report, kinds, runs)
 
 
 def _write(options: Any, report: dict[str, Any]) -> None:

@@ -116,8 +116,11 @@ def shrink_plan(run: Runner, name: str, plan: Plan, place: Path, options: Any, p
         shrinker.shrink()
         shrinker.confirm()
     finally:  # even if the shrink is interrupted
-        report(name, shrinker)
-        write_run(options, record.read(shrinker.smallest.folder), shrinker.smallest.judgement, shrinker.smallest.folder)
+        folder, judgement = shrinker.smallest.folder, shrinker.smallest.judgement
+        try:
+            report(name, shrinker)
+        finally:  # even if nobody can read it, such as in a terminal that was closed
+            write_run(options, record.read(folder), judgement, folder)
     return exit_status(False)
 
 

@@ -18,7 +18,7 @@ from faults.ledger.record import End, Run
 from faults.plan import Fault, Plan
 from faults.run.sweep import Cell, Result, Swept, Unhurt
 from reference.cli.options import BadInput
-from tests.support.targets import SCHEMA, options, read_report
+from tests.support.targets import SCHEMA, Closed, options, read_report
 
 FAULT = Fault(kind="Drop", site="m:f", role="a", side="reply", nth=2)
 CELL = Cell("m:f", "Drop reply", "last", FAULT)
@@ -97,6 +97,15 @@ def test_a_sweep_is_told_cell_by_cell(
 def test_a_folder_that_is_removed_is_not_named(judgement: Judgement, place: str | None, named: str | None) -> None:
     report_sweep(options(dir=place, json="sweep.json"), "my.py", Swept([result(judgement)], 1))
     assert read_report("sweep.json")["runs"][0]["folder"] == named
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_a_sweep_is_reported_even_if_nobody_can_read_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", Closed())
+    with pytest.raises(OSError, match=r"^closed$"):
+        report_sweep(options(json="a.json", html="a.html"), "my.py", Swept())
+    assert read_report("a.json")["runs"] == []
+    assert Path("a.html").exists()
 
 
 def test_junit_says_why_a_run_failed() -> None:

@@ -21,12 +21,12 @@ from faults.ledger import ledger
 from faults.ledger.ledger import Event, Timeline
 from faults.ledger.record import End, Run, read
 from faults.plan import Fault, Plan
-from faults.run.runs import run
+from faults.run.runs import prepared, run
 from faults.run.shrink import Shrinker, fails_alike
 from faults.strategies import plans
 from reference.cli.options import BadInput
 from tests.support import roles_subjects as plays
-from tests.support.targets import options, read_report, shrink_of
+from tests.support.targets import Closed, options, read_report, shrink_of
 
 SITES = {"m:f": {"a": 3, "b": 2}, "m:g": {"a": 1}}
 DRAWN = plans(SITES, ["a", "b", "ps"], steps=3, max_faults=4, min_faults=1)
@@ -228,6 +228,19 @@ def test_the_smallest_plan_is_printed_whole(capsys: pytest.CaptureFixture[str]) 
     plan = capsys.readouterr().out.splitlines()[-1].removeprefix("plan: ")
     assert len(plan) > 5000
     assert Plan.parse(plan) == given
+
+
+def test_a_shrink_is_reported_even_if_nobody_can_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, asked = Program(lambda plan: "wrong"), options(budget=0.0, json=str(tmp_path / "report.json"))
+
+    def kept(plan: Plan, place: Path) -> tuple[Run, Judgement]:
+        prepared(plan, place)
+        return program(plan, place)
+
+    monkeypatch.setattr("sys.stdout", Closed())
+    with pytest.raises(OSError, match=r"^closed$"):
+        shrink_plan(kept, "program", Plan.parse("Raise site=m:f role=a side=request"), tmp_path, asked, [])
+    assert read_report(tmp_path / "report.json")["runs"][0]["verdict"] == "wrong"
 
 
 # Real runs.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from argparse import Namespace
 from pathlib import Path
@@ -17,6 +18,13 @@ from faults.run.runs import Subject
 from tests.support.suite_runs import ROOT
 
 SCHEMA = json.loads((ROOT / "docs/faults/report.schema.json").read_text())
+
+
+class Closed(io.StringIO):
+    """A terminal that was closed: nothing can be printed."""
+
+    def write(self, text: str) -> int:
+        raise OSError("closed")
 
 
 def options(**given: Any) -> Namespace:
