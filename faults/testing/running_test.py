@@ -164,7 +164,7 @@ def _last(title: str, what: str, lines: Sequence[str]) -> tuple[str, str]:
 
 def place_for(folder: str | os.PathLike[str], test: str) -> Path:
     """Make a new folder for this test in ``folder``. Raises OSError: it cannot be made."""
-    name = re.sub(r"[^\w.-]+", "_", test)[-150:]
+    name = re.sub(r"[^\w.-]+", "_", test, flags=re.ASCII)[-150:]  # a longer name may be refused, in bytes
     make_private(Path(folder))
     for number in itertools.count(1):
         place = Path(folder) / (name if number == 1 else f"{name}-{number}")

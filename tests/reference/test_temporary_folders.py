@@ -195,6 +195,11 @@ def test_a_failed_test_that_cannot_be_kept_says_why(tmp_path: Path) -> None:
     assert text.isprintable()
 
 
+def test_a_failed_test_with_a_long_name_in_any_script_is_kept(tmp_path: Path) -> None:
+    """A file's name may have 255 bytes, which are fewer letters."""
+    assert place_for(tmp_path, f"test_it.py::{'価' * 150}").is_dir()
+
+
 def test_what_a_world_writes_is_its_users_alone_also_in_a_folder_that_others_may_read(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir(mode=0o755)
     for place, wanted in ((tmp_path / "old", 0o755), (tmp_path / "new", 0o700)):
