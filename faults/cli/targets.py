@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from faults.cli.options import Option, only_theirs, parser_of, results_of, startable
 from faults.judge.bound import turn_of
@@ -20,32 +20,14 @@ from faults.script.results import Results
 from faults.script.script import check_network, run_script
 from reference.cli.options import BadInput
 
+if TYPE_CHECKING:
+    from faults.cli.tutorial_target import TutorialTarget
+
 # Each run of a program may take this many times as long as the healthy run, and at least so many seconds.
 TIMES, SECONDS = 10.0, 60.0
 
 
-class Target(Protocol):
-    """What a command runs."""
-
-    @property
-    def name(self) -> str:
-        """The name that reports have."""
-
-    def check(self, plan: Plan) -> None:
-        """Raise PlanError if a fault of the plan can never hit this target."""
-
-    def once(self, plan: Plan, place: Path) -> tuple[Run, Judgement]:
-        """Run it under the plan, or healthy if that has no faults."""
-
-    def again(self, place: Path) -> tuple[Run, Runner]:
-        """Run it without faults below ``place``. Return that run, and what then runs it under any plan.
-
-        Raises:
-            SweepFailed: it fails without faults, or its results differ from run to run.
-        """
-
-    def turn(self, healthy: Run) -> float:
-        """Return the seconds that a call waits for its turn in an `Order`."""
+Target: TypeAlias = "ScriptTarget | TutorialTarget"
 
 
 def target_of(
@@ -85,6 +67,7 @@ class ScriptTarget:
         return shlex.join(self.command)
 
     def check(self, plan: Plan) -> None:
+        """Raise PlanError if a fault of the plan can never hit this target."""
         check_network(plan)
 
     def once(self, plan: Plan, place: Path) -> tuple[Run, Judgement]:
@@ -104,7 +87,12 @@ class ScriptTarget:
         return self._run(plan, place, results=results, expected=self.expected)
 
     def again(self, place: Path) -> tuple[Run, Runner]:
-        """Run it without faults; twice if its results are compared, because they have to be the same then."""
+        """Run it without faults below ``place``; twice if its results are compared, because they have to be the same
+        then. Return that run, and what then runs it under any plan.
+
+        Raises:
+            SweepFailed: it fails without faults, or its results differ from run to run.
+        """
         found = healthy(partial(self._run, results=self.results), self.name, place / "healthy")
         results = self.results.of(place / "healthy")
         if results.compares:
@@ -118,6 +106,7 @@ class ScriptTarget:
         return found, partial(self._run, expected=self.expected, patience=patience, results=results)
 
     def turn(self, healthy: Run) -> float:
+        """Return the seconds that a call waits for its turn in an `Order`."""
         return turn_of(healthy.timeline)
 
     def _run(self, plan: Plan, place: Path, **how: Any) -> tuple[Run, Judgement]:
