@@ -18,10 +18,7 @@ from faults.plan.plan import Fault, Plan, PlanError
 from faults.run.sweep import AT, Cell, Unhurt, every_way
 from reference.system.text import one_line
 
-_ABOUT = (
-    "List the RPC calls of a healthy run.",
-    "Run a program of your own once without faults, and list what it calls and announces, with a plan for each.",
-)
+_ABOUT = "Run {} once without faults, and list what it calls and announces, with a plan for each."
 
 
 def main(arguments: Sequence[str], program: list[str] | None) -> int:

@@ -20,10 +20,7 @@ from faults.cli.options import (
 from faults.cli.reports import REPORTS, check_reports, report, stored, write_run
 from faults.cli.targets import target_of
 
-_ABOUT = (
-    "Run a tutorial once, under a plan or healthy, and judge the run.",
-    "Run a program of your own once, under a plan or healthy, and judge the run.",
-)
+_ABOUT = "Run {} once, under a plan or healthy, and judge the run."
 _OPTIONS = (
     (PLAN, HEALTHY, DIR, DEADLINE, LEAKS, EXPECT, RESTARTS, *REPORTS),
     (PLAN, HEALTHY, DIR, DEADLINE_OF_COMMAND, BOUND, LEAKS, EXPECT, *OF_RESULTS, *REPORTS),

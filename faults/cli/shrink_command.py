@@ -34,10 +34,8 @@ from reference.system.text import one_line, printable
 OF_SHRINKS: tuple[Option, ...] = (PLAN, BUDGET, DIR, LEAKS, EXPECT, *REPORTS)
 
 _ABOUT = (
-    "Run a tutorial under a plan that makes it fail, then under smaller plans, as long as it fails in the same way, "
-    "and print the smallest one.",
-    "Run a program of your own under a plan that makes it fail, then under smaller plans, as long as it fails in the "
-    "same way, and print the smallest one.",
+    "Run {} under a plan that makes it fail, then under smaller plans, as long as it fails in the same way, and print "
+    "the smallest one."
 )
 _OPTIONS = ((*OF_SHRINKS, DEADLINE), (*OF_RESULTS, DEADLINE_OF_SWEEP, BOUND, *OF_SHRINKS))
 

@@ -117,10 +117,8 @@ OF_SWEEPS: tuple[Option, ...] = (
 
 
 _ABOUT = (
-    "Run a tutorial without faults to find its RPC call sites. Then run it once for each site, each kind of fault, and "
-    "the first and the last call.",
-    "Run a program of your own without faults to find its RPC call sites. Then run it once for each site, each kind of "
-    "fault, and the first and the last call, and check its results.",
+    "Run {} without faults to find its RPC call sites. Then run it once for each site, each kind of fault, and the "
+    "first and the last call, and judge each run."
 )
 _OPTIONS = ((RESTARTS, DEADLINE, *OF_SWEEPS), (*OF_RESULTS, DEADLINE_OF_SWEEP, BOUND, *OF_SWEEPS))
 

@@ -32,23 +32,22 @@ Target: TypeAlias = "ScriptTarget | TutorialTarget"
 
 def target_of(
     command: str,
-    about: tuple[str, str],
+    about: str,
     arguments: Sequence[str],
     program: list[str] | None,
     options: tuple[Sequence[Option], Sequence[Option]],
 ) -> tuple[Target, Any]:
     """Read a command line: its target, and the command's own options.
 
-    ``program``: the words after ``--script``, None for a tutorial; ``about`` and ``options``: those for a tutorial, and
-    those for a program.
+    ``about``: what the command does, with ``{}`` for its target; ``program``: the words after ``--script``, None for a
+    tutorial; ``options``: those for a tutorial, and those for a program.
     """
     if program is None:
         from faults.cli.tutorial_target import tutorial_of  # here, because a program's commands need no torch
 
-        return tutorial_of(command, about[0], arguments, options[0])
-    parser = parser_of(
-        f"{command} ... --script my.py", f"{about[1]} All words after --script are the program's command.", *options[1]
-    )
+        return tutorial_of(command, about.format("a tutorial"), arguments, options[0])
+    about = f"{about.format('a program of your own')} All words after --script are the program's command."
+    parser = parser_of(f"{command} ... --script my.py", about, *options[1])
     given = parser.parse_args(arguments)
     return ScriptTarget(startable(only_theirs(program, options[1])), given), given
 
