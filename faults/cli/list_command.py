@@ -14,8 +14,8 @@ from faults.cli.targets import target_of
 from faults.ledger.ledger import Timeline
 from faults.ledger.moments_seen import Moments, census, moments_seen
 from faults.plan.kinds import CALLS, Called
-from faults.plan.plan import Fault, Plan, PlanError
-from faults.run.sweep import AT, Cell, Unhurt, every_way
+from faults.plan.plan import Plan
+from faults.run.sweep import AT, Unhurt, every_way
 from reference.system.text import one_line
 
 _ABOUT = "Run {} once without faults, and list what it calls and announces, with a plan for each."
@@ -39,7 +39,7 @@ def print_calls(name: str, timeline: Timeline, turn: float) -> None:
     sites = census(timeline)
     console().print(_table(name, sites))
     print('plans, of which each makes one run (`run --plan "PLAN" ...`):')
-    for line in (*_of_sites(sites, turn), *_of_moments(moments_seen(timeline))):
+    for line in _plans(sites, moments_seen(timeline), turn):
         print(one_line(f"  {line}"))
     if not timeline.of("step"):
         print("no step is announced: none of the program's log records has extra={'step': N}")
@@ -64,28 +64,17 @@ def _counts(callers: Mapping[str, int]) -> str:
 _NAMES = [next(iter(kind.named_variants()))[0] for kind in CALLS]
 
 
-def _of_sites(sites: Mapping[str, Called], turn: float) -> Iterator[str]:
-    """A plan for each site and each kind that can hit it, as a sweep hits it first."""
-    for each in every_way(sites, turn, _NAMES):
-        if isinstance(each, Cell) and each.occurrence == "first":
+def _plans(sites: Mapping[str, Called], moments: Sequence[Moments], turn: float) -> Iterator[str]:
+    """A plan for each site and each kind that can hit it, as a sweep hits it first; then for each moment, of those that
+    differ in their number for the first. The other kinds, which can hit the same moments, only for the first one."""
+    others = every_way({}, turn, AT.keys() - {"Crash at"}, moments[:1])
+    for each in (*every_way(sites, turn, _NAMES), *others, *every_way({}, turn, ["Crash at"], moments)):
+        if isinstance(each, Unhurt):
+            if each.injection == "all":
+                yield f"# none for {each.site}: {each.reason}"
+        elif each.occurrence == "first":
             yield str(each.fault)
             if each.fault.traits.asked:
                 yield f"#   {each.fault.traits.asked}"
-        elif isinstance(each, Unhurt) and each.injection == "all":
-            yield f"# none for {each.site}: {each.reason}"
-
-
-def _of_moments(moments: Sequence[Moments]) -> Iterator[str]:
-    """A plan for each moment; of moments that differ in their number, for the first. The other kinds, which can hit the
-    same moments, only for the first one."""
-    for cell in every_way({}, 0.0, AT, moments[:1]):
-        if isinstance(cell, Cell) and cell.occurrence == "first" and cell.fault.kind != "Crash":
-            yield str(cell.fault)
-    for each in moments:
-        try:
-            yield str(Fault(kind="Crash", role=each.first.role, at=str(each.first)))
-        except PlanError:  # such as a call of a lambda
-            yield f"# none at {each}: its name cannot stand in a plan"
-            continue
-        if each.first != each.last:
-            yield f"#   up to at={each.last}"
+        elif each.injection == "Crash at":
+            yield f"#   up to at={each.fault.at}"

@@ -36,7 +36,9 @@ def test_a_call_without_a_name_leaves_the_other_plans(capsys: pytest.CaptureFixt
         "Pause role=till at=up@till seconds=0.5",
         "Hold role=till at=up@till seconds=0.2",
         "Crash role=till at=up@till",
-        "# none at call:m:<lambda>#1@till: its name cannot stand in a plan",
+        "# none for m:<lambda> by till: no plan can name it: 'at' must be 'up@ROLE', 'step:N@ROLE', "
+        "'call:SITE#N@ROLE', 'writing:N@ROLE', 'written:N@ROLE', 'valid:N@ROLE' or 'shutdown@ROLE', "
+        "got 'call:m:<lambda>#1@till'",
         "Crash role=till at='call:m:pay#1@till'",
     ]
 
