@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from faults.judge.facts import GONE, RUNNING, Facts, how_all_ended, links_in, player, short
@@ -47,14 +47,16 @@ def drawing(facts: Facts, most: int | None = MOST) -> dict[str, Any]:
     ``busy``: when the first of all that happened began, and the last was over, but for the lives.
     """
     roles = roles_of(facts.run.timeline)
-    lanes = list(dict.fromkeys([*(life.role for life in facts.lives), *roles, *_peers(facts)]))
+    # A role may only be called or hit, such as one whose ledger is lost.
+    called = [str(event.details.get("to")) for event in facts.run.timeline.of("invoke")]
+    lanes = list(dict.fromkeys([*(life.role for life in facts.lives), *roles, *called]))
     number = {name: place for place, name in enumerate(lanes)}
     calls = list(_calls(facts, number))
     kept = sorted(sorted(calls, key=lambda call: (call[4] == "ok", call[2]))[:most], key=lambda call: call[2])
-    lives: list[Any] = [
-        [number[life.role], _first(life.events), _t(life.end.time - facts.run.zero), *_sign(life.end)]
-        for life in facts.lives
-    ]
+    lives: list[Any] = []
+    for life in facts.lives:
+        begin, end = life.events[0].time if life.events else 0.0, life.end.time - facts.run.zero
+        lives.append([number[life.role], _t(begin), _t(end), *_sign(life.end)])
     for role in [each for each in roles if each not in facts.last]:
         if times := [event.time for event in facts.run.timeline.by(role)]:  # none if all are torn
             lives.append([number[role], _t(times[0]), _t(times[-1]), ENDS[RUNNING], NO_END])
@@ -93,18 +95,8 @@ def end_of_command(end: End) -> str:
     return f"{end.text}{', with status 0' * end.returned}"
 
 
-def _peers(facts: Facts) -> Iterator[str]:
-    """The roles that are only called or hit, such as one whose ledger is lost."""
-    for event in facts.run.timeline.of("invoke"):
-        yield str(event.details.get("to"))
-
-
 def _sign(end: Any) -> tuple[str, str]:
     return ENDS.get(end.kind, "✗"), _text(end.text)
-
-
-def _first(events: Sequence[Event]) -> float:
-    return _t(events[0].time) if events else 0.0
 
 
 def _t(seconds: float) -> float:
@@ -180,18 +172,12 @@ def _told(facts: Facts, event: Event) -> str:
 def _spans(facts: Facts, number: Mapping[str, int]) -> Iterator[list[Any]]:
     """Yield the times in which a process was stopped, or a network was hurt: to the end if nothing ended them."""
     last = max((event.time for event in facts.run.timeline.events), default=0.0)
+    over = facts.run.timeline.of("resumed", "died", "healed")
     for fired in facts.run.timeline.of("fired"):
-        fault = fired.details.get("fault")
-        if fired.details.get("kind") in ("Pause", "Partition", "Lossy", "Reset", "Slow"):
-            ends = [each.time for each in facts.run.timeline.of("resumed", "died", "healed") if _ends(each, fired)]
-            lane = _lane(fired, number)
-            if lane is not None:
-                told = f"{fired.details.get('kind')} (fault {int(fault or 0) + 1})"
-                yield [lane, _t(fired.time), _t(min(ends, default=last)), told]
-
-
-def _ends(event: Event, fired: Event) -> bool:
-    return event.details.get("fault") == fired.details.get("fault") and event.time >= fired.time
+        fault, kind, lane = fired.details.get("fault"), fired.details.get("kind"), _lane(fired, number)
+        if lane is not None and kind in ("Pause", "Partition", "Lossy", "Reset", "Slow"):
+            ends = [each.time for each in over if each.details.get("fault") == fault and each.time >= fired.time]
+            yield [lane, _t(fired.time), _t(min(ends, default=last)), f"{kind} (fault {int(fault or 0) + 1})"]
 
 
 Happened = list[tuple[float, str, str]]

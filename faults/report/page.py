@@ -46,8 +46,6 @@ def page(facts: Facts, judgement: Judgement, folder: Path, said: tuple[str, str]
         losses=_losses(run.losses),
         faults=[{"text": line(e.text), "verdict": e.verdict, "times": _times(e.times)} for e in fault_stories(facts)],
         drawing=drawn,
-        left_out=drawn["left_out"],
-        marks_left_out=drawn["marks_left_out"],
         kept=MOST,
         events=shortened(happened(drawn), EVENTS),
         waits=[*map(line, told_waits(facts)), *(line(f"{name} waits at {at}") for name, at in run.waits.items())],
