@@ -159,7 +159,7 @@ def _callee(event: Event) -> str:
 def _fate(facts: Facts, ended: Event) -> str:
     """Say which faults hit a call, by its beginning, ended its callee, or were on its way; empty if none did."""
     numbers = [number for number, (hit, _) in facts.messages.items() if ended in hit]
-    numbers += facts.hits.get(ended.made, ())
+    numbers += facts.begun.get(ended.made, ended).details.get("faults", ())
     if numbers:
         return f"which {', and '.join(f'fault {each + 1} hit: {facts.run.plan.faults[each]}' for each in numbers)}"
     callee = _callee(ended)

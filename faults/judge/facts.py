@@ -13,7 +13,7 @@ from bisect import bisect, bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property, partial
 
 from faults.judge import proof
 from faults.judge.bound import allowed
@@ -84,13 +84,7 @@ class Facts:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self._allowed: dict[float, tuple[float, str]] = {}
-
-    def allowed(self, first_seen: float) -> tuple[float, str]:
-        """Do `bound.allowed`, which goes through all calls, once for each time."""
-        if first_seen not in self._allowed:
-            self._allowed[first_seen] = allowed(self.run, first_seen)
-        return self._allowed[first_seen]
+        self.allowed = cache(partial(allowed, run))  # which goes through all calls
 
     @cached_property
     def lives(self) -> list[Life]:
@@ -135,15 +129,6 @@ class Facts:
         for place, (_, links) in enumerate(self.failed):
             for key in {(name, getattr(link, name)) for link in links for name in ("identity", "text")}:
                 found[key].append(place)
-        return dict(found)
-
-    @cached_property
-    def hits(self) -> dict[tuple[object, ...], list[int]]:
-        """The faults that hit each call, as its callers say, by `Event.made`."""
-        found: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
-        for event in self.run.timeline.of("invoke"):
-            if event.details.get("faults"):
-                found[event.made] += event.details["faults"]
         return dict(found)
 
     def worked_until(self, fault: float, time: float) -> float:
@@ -216,7 +201,8 @@ class Facts:
         return fired | {number for number, (hit, _) in self.messages.items() if hit}
 
     @cached_property
-    def _begun(self) -> dict[tuple[object, ...], Event]:
+    def begun(self) -> dict[tuple[object, ...], Event]:
+        """The beginning of each call, by `Event.made`."""
         return {event.made: event for event in self.run.timeline.of("invoke")}
 
     @cached_property
@@ -224,7 +210,7 @@ class Facts:
         """The program's own calls of each role, by their beginnings, each with its end, or None."""
         found: defaultdict[str, list[tuple[Event, Event | None]]] = defaultdict(list)
         ends = {each.made: each for each in self.run.timeline.of("ok", "fail", "info")}
-        for made, each in self._begun.items():
+        for made, each in self.begun.items():
             if not each.is_internal:
                 found[each.role].append((each, ends.get(made)))
         return dict(found)
@@ -246,11 +232,11 @@ class Facts:
 
     def began(self, ended: Event) -> float:
         """Return when a call began, by its end."""
-        return self._begun.get(ended.made, ended).time
+        return self.begun.get(ended.made, ended).time
 
     def reached_its_limit(self, failed: Event) -> bool:
         """Whether a call that failed had lasted as long as it may."""
-        limit = float(self._begun.get(failed.made, failed).details.get("timeout", 0.0))
+        limit = float(self.begun.get(failed.made, failed).details.get("timeout", 0.0))
         return 0 < limit <= float(failed.details.get("seconds", 0.0)) + TICK
 
     @cached_property
