@@ -26,10 +26,6 @@ class Wait:
     calls: Sequence[str]
     seconds: float
 
-    def at_end(self, callee: str) -> bool:
-        """Whether it waits for this role in the common shutdown."""
-        return self.callee == callee and list(self.calls) == [SHUTDOWN]
-
 
 def _joined(waits: Sequence[Wait]) -> str:
     """Tell of one wait, or of several roles that wait for the same one in the common shutdown."""
@@ -53,20 +49,14 @@ def waits_of(facts: Facts) -> list[Wait]:
 def told_waits(facts: Facts) -> Iterator[str]:
     """Yield a line for each wait, and for each role that hangs without an open call; then the circles."""
     waits = waits_of(facts)
-    together: dict[str, list[Wait]] = {}
-    by_caller: dict[str, list[Wait]] = {}
+    groups: dict[tuple[str, str], list[Wait]] = {}  # all who wait for one role in the common shutdown are one
     for wait in waits:
-        by_caller.setdefault(wait.caller, []).append(wait)
-        if wait.at_end(wait.callee):
-            together.setdefault(wait.callee, []).append(wait)
-    for life in facts.last.values():
-        own = by_caller.get(life.role, [])
-        for wait in own:
-            group = together[wait.callee] if wait.at_end(wait.callee) else [wait]
-            if wait is group[0]:
-                yield f"{_joined(group)}{_fate(facts, wait.callee)}"
-        if _hangs(life) and not own:
-            yield f"{life.role} has no open call"
+        caller = "" if wait.calls == [SHUTDOWN] else wait.caller
+        groups.setdefault((caller, wait.callee), []).append(wait)
+    for (_, callee), group in groups.items():
+        yield f"{_joined(group)}{_fate(facts, callee)}"
+    callers = {wait.caller for wait in waits}
+    yield from (f"{role} has no open call" for role, life in facts.last.items() if _hangs(life) and role not in callers)
     for circle in circles(waits):
         yield f"nobody moves: {' waits for '.join(circle)}"
 
