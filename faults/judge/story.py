@@ -130,26 +130,19 @@ def did(facts: Facts, number: int) -> str:
     """Say what the first firing of a fault has done."""
     fault, event = facts.run.plan.faults[number], facts.effects[number]
     assert event is not None, number
-    return fault.traits.did.format_map(_Words(fault, event))
-
-
-class _Words(dict[str, str]):
-    """The words that a kind's `did` names, from the fault and the event of its first effect."""
-
-    def __init__(self, fault: Fault, event: Event) -> None:
-        details = event.details
-        caller, callee = str(details.get("caller", event.role)), event.role
-        if event.event == "invoke":  # an Order's first call, at its caller
-            caller, callee = event.role, str(details.get("to"))
-        super().__init__(
-            call=f"{call_name(event)} of {caller}",
-            function=call_name(event).partition("#")[0],
-            callee=callee,
-            side=str(details.get("side") or fault.side or fault.when or "call"),
-            role=str(fault.role or "all roles"),
-            peer=str(fault.peer or "all others"),
-            message=str(fault.message),
-        )
+    details = event.details
+    caller, callee = str(details.get("caller", event.role)), event.role
+    if event.event == "invoke":  # an Order's first call, at its caller
+        caller, callee = event.role, str(details.get("to"))
+    return fault.traits.did.format(
+        call=f"{call_name(event)} of {caller}",
+        function=call_name(event).partition("#")[0],
+        callee=callee,
+        side=details.get("side") or fault.side or fault.when or "call",
+        role=fault.role or "all roles",
+        peer=fault.peer or "all others",
+        message=fault.message,
+    )
 
 
 def fault_stories(facts: Facts) -> list[FaultStory]:
