@@ -164,20 +164,17 @@ def _victim(event: Event) -> tuple[object, ...]:
 
 
 def repeated(run: Run) -> Iterator[str]:
-    """Yield a line for each fault that fired, or may fire, more than once, with the number of lives in which it did."""
-    counts = Counter(event.details["fault"] for event in firings(run))
+    """Yield a line for each fault that fired, or may fire, more than once, with the number of lives whose calls or
+    moments it hit, if these are several."""
+    every = firings(run)
     for number, fault in enumerate(run.plan.faults):
-        if counts[number] > 1 or (counts[number] and (fault.traits.most(fault) or 1) > 1):
-            yield f"{fault} fired {_times(counts[number], run, number)}"
-
-
-def _times(count: int, run: Run, number: int) -> str:
-    """Say how often a fault fired, and in how many lives of those whose calls or moments it hit."""
-    made = [event for event in run.timeline.of("invoke") if number in event.details.get("faults", ())]
-    fired = [event for event in firings(run) if event.details["fault"] == number]
-    lives = len({(event.role, event.process, event.life) for event in made or fired})
-    most = run.plan.faults[number].traits.most(run.plan.faults[number]) or 1
-    return f"{count}{f' of {most}' * (most > 1)} times" if lives == 1 else f"{count} times, in {lives} lives"
+        fired = [event for event in every if event.details["fault"] == number]
+        count, most = len(fired), fault.traits.most(fault) or 1
+        if count > 1 or (count and most > 1):
+            made = [event for event in run.timeline.of("invoke") if number in event.details.get("faults", ())]
+            lives = len({(event.role, event.process, event.life) for event in made or fired})
+            more = f" of {most}" * (most > 1) if lives == 1 else ""
+            yield f"{fault} fired {count}{more} times{f', in {lives} lives' * (lives > 1)}"
 
 
 def _hits(run: Run) -> dict[int, int]:
