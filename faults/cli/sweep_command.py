@@ -187,7 +187,7 @@ def run_cells(run: Runner, healthy: Run, place: Path, options: Any, timeout: flo
     ways = list(every_way(sites, timeout, variants(options.kinds), moments))
     todo = chosen([each for each in ways if isinstance(each, Cell)], options)
     unhurt = [each for each in ways if isinstance(each, Unhurt) and _is_at(each.site, options.sites)]
-    swept = Swept(cells=len(todo), unhurt=unhurt)
+    swept = Swept(wanted=len(todo), unhurt=unhurt)
     due = None if options.budget is None else time.monotonic() + options.budget
     jobs = _bounded(options.jobs, healthy)
     way = sweep if jobs == 1 else partial(side_by_side, jobs=jobs)
@@ -208,7 +208,7 @@ def run_cells(run: Runner, healthy: Run, place: Path, options: Any, timeout: flo
         run_each(todo)
         if options.pairs:
             pairs = in_part(pairs_of(swept.results), options)
-            swept.pairs = len(pairs)
+            swept.wanted += len(pairs)
             run_each(pairs)
     finally:  # even if the sweep is interrupted
         report_sweep(options, healthy.name, swept)

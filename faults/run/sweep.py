@@ -157,21 +157,16 @@ def breadth_first(every: Sequence[Cell]) -> list[Cell]:
 
 @dataclass
 class Swept:
-    """The results of a sweep. ``cells``, ``pairs``: how many it wanted to run; ``unhurt``: what no cell hurts."""
+    """The results of a sweep. ``wanted``: how many cells and pairs it was to run; ``unhurt``: what no cell hurts."""
 
     results: list[Result] = field(default_factory=list)
-    cells: int = 0
-    pairs: int = 0
+    wanted: int = 0
     unhurt: Sequence[Unhurt] = ()
-
-    @property
-    def size(self) -> int:
-        return self.cells + self.pairs
 
     @property
     def not_run(self) -> int:
         """The number of cells and pairs that were left when the budget or the sweep ended."""
-        return self.size - len(self.results)
+        return self.wanted - len(self.results)
 
 
 # Runs a program once under a plan, with all files in a folder.
