@@ -226,7 +226,7 @@ def pytest_runtest_makereport(
     # Once per test: if the test itself failed, the teardown's failure does not print the sections again.
     if (report.failed or running.part_failed) and not running.failed:
         running.failed = True
-        if running.used:
+        if running.folder or running.idles:  # a plan and a fresh world have the folder
             tell(item, running, report)
     if report.when == "teardown" and running.page is not None and item.config.pluginmanager.hasplugin("html"):
         from pytest_html import extras

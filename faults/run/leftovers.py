@@ -206,7 +206,8 @@ def leaks(timeline: Timeline) -> list[str]:
     Shared memory that is much older than its role is of a process that had the same id, and has long ended.
     """
     found = [f"{event.role} still runs (process {pid})" for pid, event in living(timeline).items()]
-    begun: dict[int | None, float] = {pid: event.details["wall"] - _EARLIER for pid, event in _here(timeline).items()}
+    here = starts_of(timeline, boot_id())
+    begun: dict[int | None, float] = {pid: event.details["wall"] - _EARLIER for pid, event in here.items()}
     memory = [name for name, status in shared_memory() if status.st_ctime > begun.get(maker(name), math.inf)]
     return found + [f"shared memory {name}" for name in memory]
 
@@ -214,18 +215,13 @@ def leaks(timeline: Timeline) -> list[str]:
 def living(timeline: Timeline) -> dict[int, Event]:
     """Return the starts of the roles' processes that still run on this machine; a later process may have got the id of
     one that has ended."""
-    here = _here(timeline)
+    here = starts_of(timeline, boot_id())
     first = next(iter(timeline.of("start")), None)
     # Events have the clock of the machine that began first.
     own = first is not None and first.details.get("boot") == boot_id()
     shift = timeline.zero if own else time.monotonic() - time.time()
     written = {pid: (event.time if own else event.details["wall"]) + shift for pid, event in here.items()}
     return {pid: event for pid, event in here.items() if is_older(pid, written[pid]) and is_running(pid)}
-
-
-def _here(timeline: Timeline) -> dict[int, Event]:
-    """Return the last start of each process of this machine that has played a role, by its id."""
-    return starts_of(timeline, boot_id())
 
 
 def maker(name: str) -> int | None:

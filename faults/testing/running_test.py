@@ -51,11 +51,6 @@ class RunningTest:
     isolated: bool = False
     trace: bool = False
 
-    @property
-    def used(self) -> bool:
-        """Whether the test has used a fixture of the plugin that a failure report shows."""
-        return bool(self.folder or self.idles)  # a plan and a fresh world have the folder
-
     def launch(self, roles: Any, *, healthy: bool = False, **arguments: Any) -> World:
         """Launch a world for the fixture ``fresh_world``, under the test's plan if it has one.
 
