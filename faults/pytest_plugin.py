@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from faults.run.leftovers import marked
-from faults.testing.leak_account import account, folder_of, not_waited_for
+from faults.testing.leak_account import account, not_waited_for
 from faults.testing.plan_check import Misuse, Tally, check_plan, expected, insist, one_line_of_plan
 from faults.testing.plan_marks import check_world, marks_of, wanted
 from faults.testing.running_test import RunningTest, tell
@@ -82,7 +82,9 @@ def _faults_account(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def idle_world(request: pytest.FixtureRequest) -> Iterator[Callable[..., Idle]]:
+def idle_world(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., Idle]]:
     """Return ``idle_world(roles, **arguments)``: it launches a world of idle roles for the tests of this module, and is
     meant for fixtures of module scope."""
     idles: list[Idle] = request.config.stash[IDLE_WORLDS]
@@ -92,7 +94,7 @@ def idle_world(request: pytest.FixtureRequest) -> Iterator[Callable[..., Idle]]:
         from faults.testing.idle_world import Idle
 
         arguments.setdefault("isolated", request.config.getini("faults_isolated"))
-        idles.append(Idle(roles, lambda: folder_of(request, "idle"), trace=traces(request.config), **arguments))
+        idles.append(Idle(roles, lambda: tmp_path_factory.mktemp("idle"), trace=traces(request.config), **arguments))
         return idles[-1]
 
     yield start
@@ -125,9 +127,9 @@ def world(request: pytest.FixtureRequest, idle_world: Callable[..., Idle]) -> It
 
 
 @pytest.fixture
-def run_dir(request: pytest.FixtureRequest, _faults_account: None) -> Path:
+def run_dir(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, _faults_account: None) -> Path:
     """Return a folder for this test's ledgers and logs. If the test fails, ``--faults-keep DIR`` copies it to DIR."""
-    request.node.stash[RUNNING_TEST].folder = folder = folder_of(request, "run")
+    request.node.stash[RUNNING_TEST].folder = folder = tmp_path_factory.mktemp("run")
     return folder
 
 

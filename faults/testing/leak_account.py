@@ -177,9 +177,3 @@ def _allowed(item: pytest.Item) -> set[str]:
 def not_waited_for(item: pytest.Item) -> set[str]:
     """Return the kinds of leaks that a test may have, or of which nobody asks."""
     return set(KINDS) if leaks_of(item.config) == "off" or _is_interrupted(item.session) else _allowed(item)
-
-
-def folder_of(request: pytest.FixtureRequest, name: str) -> Path:
-    """Make a new folder of this run of pytest, with this name."""
-    factory: pytest.TempPathFactory = request.getfixturevalue("tmp_path_factory")
-    return factory.mktemp(name)
