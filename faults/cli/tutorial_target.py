@@ -30,7 +30,8 @@ class TutorialTarget:
     def __init__(self, subject: Subject, options: Any) -> None:
         given = vars(options)
         self.subject, self.deadline, self.restarts = subject, given.get("deadline"), given.get("restarts", 0)
-        self.trace, self.expected = given.get("leaks") == "trace", given.get("expect_error", ())
+        trace, expected = given.get("leaks") == "trace", given.get("expect_error", ())
+        self._run = partial(run, subject, recorded=True, trace=trace, expected=expected, restarts=self.restarts)
 
     @property
     def name(self) -> str:
@@ -40,23 +41,18 @@ class TutorialTarget:
         check_roles(plan, list(self.subject.roles))
 
     def once(self, plan: Plan, place: Path) -> tuple[Run, Judgement]:
-        return run(self.subject, plan, place, **self._how, deadline=self.deadline, recorded=True)
-
-    @property
-    def _how(self) -> dict[str, Any]:
-        return {"trace": self.trace, "expected": self.expected, "restarts": self.restarts}
+        return self._run(plan, place, deadline=self.deadline)
 
     def again(self, place: Path) -> tuple[Run, Runner]:
         """Run it without faults. A role that still runs after three times that run's seconds, the bound, and what a
         plan lasts, is killed, unless another deadline is given."""
-        how = {"recorded": True, "trace": self.trace, "restarts": self.restarts, "deadline": self.deadline}
-        found = healthy(partial(run, self.subject, **how), self.name, place / "healthy")
+        found = healthy(partial(self._run, deadline=self.deadline, expected=()), self.name, place / "healthy")
         due = (3 + self.restarts) * found.seconds + bound_of_timeout(self.subject.timeout) + MARGIN
         return found, partial(self._under, due)
 
     def _under(self, due: float, plan: Plan, place: Path) -> tuple[Run, Judgement]:
         until = min(due + lasting(plan), LONGEST) if self.deadline is None else self.deadline
-        return run(self.subject, plan, place, deadline=until, **self._how)
+        return self._run(plan, place, deadline=until)
 
     def turn(self, healthy: Run) -> float:
         return self.subject.timeout
