@@ -27,7 +27,7 @@ class Idle:
             raise WorldError("an idle world's roles play nothing: wanted their names, got functions, too")
         self.roles, self._trace = roles, trace
         if trace:
-            arguments = merge_launch_arguments(arguments, {"before": partial(start_names, None)})
+            arguments = merge_launch_arguments(arguments, {"before": start_names})
         self._launch = partial(launch, roles, **{"deadline": DEADLINE, **arguments})
         self._folder = folder
         self._spoilt = False

@@ -20,54 +20,40 @@ from reference.outcome import Returned
 from reference.world.world import World, alive
 
 
-def kept(collect: bool = False) -> dict[str, int]:
-    """Return the counts by torch's own names. ``collect``: first collect garbage, which may hold some of them."""
+def kept_and_seen(collect: bool = False) -> tuple[dict[str, int], int]:
+    """Return torch's counts, and how many events the trace of this role has seen, 0 if it does not trace. ``collect``:
+    first collect garbage, which may hold some of what is counted."""
     if collect:
         gc.collect()
-    return counts_of_torch()
+    return counts_of_torch(), 0 if Tracer.current is None else Tracer.current.rrefs.events
 
 
-def kept_and_seen(collect: bool = False) -> tuple[dict[str, int], int]:
-    """Return `kept`, and how many events the trace of this role has seen, 0 if it does not trace."""
-    return kept(collect), 0 if Tracer.current is None else Tracer.current.rrefs.events
+def start_names(role: str) -> None:
+    """Trace this role. To be used as a ``before``."""
+    Tracer.start()
 
 
-def record_counts(folder: str, role: str) -> None:
-    """Make a role record its counts when it shuts RPC down and no calls can arrive. To be used as a ``before``."""
+def record_counts(folder: str, trace: bool, role: str) -> None:
+    """Make a role record its counts when it shuts RPC down and no calls can arrive. To be used as a ``before``.
+    ``trace``: trace it, and record what it holds when all roles have ended their work."""
     api._finalize_shutdown = partial(_finalize, api._finalize_shutdown, Path(folder) / f"{role}.kept")
+    if trace:
+        Tracer.start()
+        setattr(api, RELEASE, partial(_write, getattr(api, RELEASE), Path(folder) / f"{role}.held"))
 
 
-def recorded(folder: str, role: str) -> dict[str, int]:
-    """Read what `record_counts` wrote; empty for a role that did not shut RPC down."""
-    place = Path(folder) / f"{role}.kept"
-    return json.loads(place.read_text()) if place.exists() else {}
+def _written(world: World, what: str) -> dict[str, Any]:
+    """Read what each role of a world has recorded, 'kept' or 'held': one that did not shut RPC down, nothing."""
+    files = {role: world.folder / f"{role}.{what}" for role in world.pids}
+    return {role: json.loads(file.read_text()) for role, file in files.items() if file.exists()}
 
 
 def _finalize(original: Callable[[], None], place: Path) -> None:
     try:
-        place.write_text(json.dumps(kept(collect=True)))
+        gc.collect()  # which may hold some of what is counted
+        place.write_text(json.dumps(counts_of_torch()))
     finally:
         original()
-
-
-def start_names(folder: str | None, role: str) -> None:
-    """Trace this role. To be used as a ``before``. ``folder``: where the role writes what it holds when all roles have
-    ended their work; None: nowhere."""
-    Tracer.start()
-    if folder is not None:
-        setattr(api, RELEASE, partial(_write, getattr(api, RELEASE), Path(folder) / f"{role}.held"))
-
-
-def names_at_end(folder: str, roles: Collection[str]) -> list[tuple[str, str]]:
-    """Return kind and text of what leaked in a world whose roles have all returned."""
-    from faults.judge import holdings  # no role imports the judge
-
-    files = {role: Path(folder) / f"{role}.held" for role in roles}
-    snapshots = {
-        role: from_events(role, json.loads(place.read_text())) for role, place in files.items() if place.exists()
-    }
-    every = len(snapshots) == len(files) and holdings.are_settled(snapshots)
-    return list(map(_of_kind, holdings.leaks(snapshots, ended=True, every=every)))
 
 
 def _of_kind(text: str) -> tuple[str, str]:
@@ -165,13 +151,16 @@ def at_end(world: World, trace: bool = False, besides: Collection[str] = ()) -> 
         return Kept(world, trace).left(besides) or []
     if not all(isinstance(outcome, Returned) for outcome in world.outcomes.values()):
         return []
-    found = {role: recorded(str(world.folder), role) for role in world.pids}
     counted = [
         (COUNTS[name], f"{role} keeps {name}={count} at its end")
-        for role, counts in found.items()
+        for role, counts in _written(world, "kept").items()
         for name, count in counts.items()
         if count
     ]
     if not trace:
         return counted
-    return counted + names_at_end(str(world.folder), list(world.pids))
+    from faults.judge import holdings  # no role imports the judge
+
+    snapshots = {role: from_events(role, events) for role, events in _written(world, "held").items()}
+    every = len(snapshots) == len(world.pids) and holdings.are_settled(snapshots)
+    return [*counted, *map(_of_kind, holdings.leaks(snapshots, ended=True, every=every))]

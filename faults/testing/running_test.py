@@ -66,12 +66,8 @@ class RunningTest:
         if arguments.get("folder") is None:
             arguments["folder"] = self.folder / f"world{number + 1}" if number else self.folder
         # This `before` comes first, so that the plan's ledger counts what is left before this one collects garbage.
-        arguments = merge_launch_arguments(
-            arguments, {"before": partial(rref_leaks.record_counts, str(arguments["folder"]))}
-        )
-        if self.trace:
-            before = partial(rref_leaks.start_names, str(arguments["folder"]))
-            arguments = merge_launch_arguments(arguments, {"before": before})
+        before = partial(rref_leaks.record_counts, str(arguments["folder"]), self.trace)
+        arguments = merge_launch_arguments(arguments, {"before": before})
         if self.plan is not None and not healthy:
             arguments = merge_launch_arguments(arguments, self.plan.offered(list(roles)))
         self.worlds.append(launch(roles, **arguments))
