@@ -147,13 +147,18 @@ def fresh_world(request: pytest.FixtureRequest, run_dir: Path) -> Iterator[Calla
 
 @pytest.fixture
 def _faults_plan(request: pytest.FixtureRequest, run_dir: Path) -> Iterator[ActivePlan | None]:
-    """Put this test's plan to work in its idle world."""
+    """Put this test's plan to work in its idle world, unless the test does so itself."""
     active = _make_plan(request.node, run_dir)
     if active is None:
         yield None
         return
+    from faults.testing.idle_world import Idle
+
+    world = getattr(request.node, "funcargs", {}).get("world")  # set up already, because its scope is wider
     try:
-        _begin(request.node, active)
+        if active.asked.activate and isinstance(world, Idle):
+            with one_line_of_plan():
+                active.begin(world)
         yield active
     finally:
         active.close()
@@ -183,19 +188,8 @@ def _make_plan(item: pytest.Item, folder: Path) -> ActivePlan | None:
         from faults.testing.active_plan import ActivePlan
 
         running.marks = marks_of(item)
-        running.plan = ActivePlan(asked.plan, folder, unseen=asked.unseen, imposed=asked.imposed)
+        running.plan = ActivePlan(asked, folder)
     return running.plan
-
-
-def _begin(item: pytest.Item, active: ActivePlan) -> None:
-    """Put a plan to work in the world of the fixture ``world``, unless the test does so itself."""
-    from faults.testing.idle_world import Idle
-
-    world = getattr(item, "funcargs", {}).get("world")  # set up already, because its scope is wider
-    asked = wanted(item, item.config.option.faults_plan)
-    if asked is not None and asked.activate and isinstance(world, Idle):
-        with one_line_of_plan():
-            active.begin(world)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -15,8 +15,9 @@ from faults.judge.facts import Facts
 from faults.judge.proof import firings, unended, unseen
 from faults.ledger.ledger import Timeline, read
 from faults.ledger.record import Run
-from faults.plan.plan import Plan, PlanError
+from faults.plan.plan import PlanError
 from faults.run.runs import check_roles, prepared, scope
+from faults.testing.plan_marks import Wanted
 
 UNUSED = (
     "no role has started RPC under the plan: wanted the fixture world (as an argument or by usefixtures), fresh_world, "
@@ -25,15 +26,10 @@ UNUSED = (
 
 
 class ActivePlan:
-    """The value of the fixture ``plan``. ``folder``: the run's folder.
+    """The value of the fixture ``plan``. ``folder``: the run's folder; ``asked``: what the test and the options say."""
 
-    ``unseen``: the test itself proves the faults of messages that no call can show. ``imposed``: only ``--faults-plan``
-    asks for the plan, so the test may have no world for it, or no call that its faults can hit.
-    """
-
-    def __init__(self, plan: Plan, folder: Path, *, unseen: bool = False, imposed: bool = False) -> None:
-        self.plan, self.folder, self.imposed = plan, folder, imposed
-        self._unseen = unseen
+    def __init__(self, asked: Wanted, folder: Path) -> None:
+        self.asked, self.plan, self.folder, self.imposed = asked, asked.plan, folder, asked.imposed
         self._why = ""  # why an imposed plan could not be put into a world
         self._stack = ExitStack()
         self._used = False
@@ -122,7 +118,7 @@ class ActivePlan:
     def _vouched(self) -> dict[int, bool]:
         """Tell for each message fault without evidence whether the test itself proves it, because no call can."""
         found = unseen(self.plan, self.timeline())
-        return {number: self._unseen and silent for number, silent in found.items()}
+        return {number: self.asked.unseen and silent for number, silent in found.items()}
 
     def run(self) -> Run:
         """Read the run so far, of which nobody has recorded an end."""

@@ -102,19 +102,13 @@ def one_line_of_plan() -> Iterator[None]:
 def expected(item: pytest.Item, error: Exception) -> bool:
     """Whether a link of the error's chain, or the error of the role that failed, is of a type that the marks expect.
     `RoleFailed` counts by this name alone: it is a RuntimeError, whatever its role did."""
-    types = _expected_types(item)
+    plan = item.stash[RUNNING_TEST].plan
+    types: set[str] = set() if plan is None else {name.strip() for name in plan.asked.expect_error.split(",")} - {""}
     links = links_of(error) if types else ()
     found = {name for link in links for name in (link.types if link.name != "RoleFailed" else link.types[:1])}
     if isinstance(error, RoleFailed) and isinstance(error.outcome, Raised):
         found |= {error.outcome.type.rpartition(".")[2], *error.outcome.types}
     return not types.isdisjoint(found)
-
-
-def _expected_types(item: pytest.Item) -> set[str]:
-    running = item.stash[RUNNING_TEST]
-    asked = None if running.plan is None else wanted(item, item.config.option.faults_plan)
-    names = "" if asked is None else asked.expect_error
-    return {name.strip() for name in names.split(",")} - {""}
 
 
 def check_plan(item: pytest.Item) -> None:

@@ -18,8 +18,9 @@ OPTIONS: dict[str, Any] = {"unseen": False, "activate": True, "expect_error": ""
 
 @dataclass(frozen=True)
 class Wanted:
-    """The plan of one test. ``expect_error``: the types of the errors by which the test may end, with commas;
-    ``imposed``: only the option asks for the plan, so its faults may have nothing to hit."""
+    """The plan of one test. ``unseen``: the test itself proves the faults of messages that no call can show;
+    ``expect_error``: the types of the errors by which the test may end, with commas; ``imposed``: only the option asks
+    for the plan, so the test may have no world for it, or no call that its faults can hit."""
 
     plan: Plan
     unseen: bool = False
