@@ -8,8 +8,10 @@ import sys
 
 
 def _leave(number: int, frame: object) -> None:
-    os.write(2, b"interrupted\n")
-    os._exit(130)
+    try:
+        os.write(2, b"interrupted\n")  # nobody may read it any more
+    finally:
+        os._exit(130)
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
 
@@ -67,35 +68,43 @@ def status_of(module: str, *others: str) -> int:
     _open_streams()
     status = 0
     try:
-        main = _imported(module, *others).main
-        # A time limit or a closed terminal sends a signal, too. No script may be left running after it.
-        interrupts.listen()
-        status = main(sys.argv[1:])
-        sys.stdout.flush()
-        interrupts.over()
+        try:
+            main = _imported(module, *others).main
+            # A time limit or a closed terminal sends a signal, too. No script may be left running after it.
+            interrupts.listen()
+            status = main(sys.argv[1:])
+            sys.stdout.flush()
+        finally:
+            interrupts.over()
     except KeyboardInterrupt:
-        interrupts.over()
-        print("interrupted", file=sys.stderr)
+        _say("interrupted")
         status = interrupts.STATUS
     except ModuleNotFoundError as error:
-        interrupts.over()
         if error.name not in _MISSING:
             raise
-        print(f"error: {error.name} is not installed, which this command needs{_MISSING[error.name]}", file=sys.stderr)
+        _say(f"error: {error.name} is not installed, which this command needs{_MISSING[error.name]}")
         status = 2
     except (OSError, SystemExit) as error:
         cause = error if isinstance(error, OSError) else error.__context__  # rich leaves when nobody reads the pipe
         if not isinstance(cause, OSError):
             raise
-        interrupts.over()
         if status != 2:  # `main` has not told it
-            print(f"error: {cause}", file=sys.stderr)
+            _say(f"error: {cause}")
         status = 2
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise Python's own end fails, too
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # otherwise Python's own end fails, too
     # Python remembers an interrupt that passed through an `exec` of text, such as the import of a dataclass, until the
     # next `exec`. Without this line a command started by `-m` would end by SIGINT instead of with this status.
     exec("")
     return status
+
+
+def _say(text: str) -> None:
+    with suppress(OSError):  # nobody reads it any more
+        print(text, file=sys.stderr)
 
 
 def _imported(module: str, *others: str) -> ModuleType:

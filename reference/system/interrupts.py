@@ -90,8 +90,10 @@ def _handle(how: Callable[[int, FrameType | None], None]) -> None:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    os.write(2, b"interrupted\n")
-    os._exit(STATUS)
+    try:
+        os.write(2, b"interrupted\n")  # nobody may read it any more
+    finally:
+        os._exit(STATUS)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -138,10 +138,15 @@ def test_a_rank_of_torchrun_is_ended_by_its_signal_at_once(number: str) -> None:
 
 @pytest.mark.parametrize(
     ("end", "told"),
-    [("pass", b""), ("raise KeyboardInterrupt", b"interrupted\n"), ("raise OSError('full')", b"error: full\n")],
+    [
+        ("pass", b""),
+        ("raise SystemExit(0)", b""),
+        ("raise KeyboardInterrupt", b"interrupted\n"),
+        ("raise OSError('full')", b"error: full\n"),
+    ],
 )
 def test_a_command_that_cleans_up_for_long_is_ended_by_a_later_signal(end: str, told: bytes, tmp_path: Path) -> None:
-    """Whether it succeeded, was interrupted or failed."""
+    """Whether it succeeded, left, was interrupted or failed."""
     late = "from reference.system import interrupts; interrupts.TOGETHER = 0.0"
     main = f"import atexit, signal; {late}; atexit.register(signal.raise_signal, 15); {end}"
     done = command(tmp_path, main, stderr=subprocess.PIPE, timeout=30)
@@ -169,6 +174,21 @@ def test_a_command_that_is_interrupted_in_an_exec_has_its_own_status(tmp_path: P
     done = command(tmp_path, "exec('raise KeyboardInterrupt')", stderr=subprocess.PIPE)
     assert done.returncode == 130
     assert done.stderr == b"interrupted\n"
+
+
+@pytest.mark.parametrize(
+    ("end", "status"), [("raise KeyboardInterrupt", 130), ("raise OSError('full')", 2), ("print(1, flush=True)", 2)]
+)
+def test_a_command_whose_output_nobody_reads_keeps_its_status(
+    end: str, status: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As after ``2>&1 | head -1``. Python itself would end with 120, because it cannot write what is left."""
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as nobody:
+        done = command(tmp_path, f"print('text'); {end}", stdout=nobody, stderr=nobody, timeout=60)
+    assert done.returncode == status
 
 
 def test_a_command_without_standard_streams_writes_to_no_file_of_its_own(tmp_path: Path) -> None:
@@ -226,6 +246,15 @@ def test_a_command_is_interrupted_before_its_first_import(package: str, number: 
         process.send_signal(number)
         assert process.communicate(timeout=60) == (b"", b"interrupted\n")
     assert process.returncode == 130
+
+
+@pytest.mark.parametrize("package", ["reference", "faults"])
+def test_a_command_that_can_tell_nobody_is_interrupted_before_its_first_import(package: str, tmp_path: Path) -> None:
+    with first_import(package, tmp_path) as process:
+        assert process.stderr is not None
+        process.stderr.close()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 130
 
 
 @pytest.mark.parametrize("package", ["reference", "faults"])
