@@ -265,7 +265,6 @@ def grid_of(name: str, given: Values, chosen: Values, picture: str, deadline: fl
 def run_table(name: str, grid: TimingGrid, picture: str, deadline: float) -> int:
     """Run the table's cases one after the other; print the table of those that have run, and draw a whole one."""
     times: dict[tuple[int, str], Times] = {}
-    failed = False
     warm_up()
     try:
         for number, way, case in grid.cells():
@@ -273,10 +272,10 @@ def run_table(name: str, grid: TimingGrid, picture: str, deadline: float) -> int
                 times[number, way] = timed(case, deadline, progress)
     except CellFailed as error:
         report_failure(name, *error.args)
-        failed = True
-    Console(width=None if sys.stdout.isatty() else 140).print(table_of(grid, times, name))
-    if failed:
         return 1
+    finally:
+        if times:  # those before an interrupt, too
+            Console(width=None if sys.stdout.isatty() else 140).print(table_of(grid, times, name))
     lines: dict[str, list[tuple[float, float]]] = {}
     for (number, way), cell in times.items():
         lines.setdefault(way, []).append((number, cell.world))

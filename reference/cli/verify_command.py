@@ -32,11 +32,6 @@ def run_verify(arguments: Sequence[str]) -> int:
         raise BadInput(f"--long adds no run of {', '.join(names)}, wanted {', '.join(CASES_LONG)} among the names")
     wanted: list[tuple[Case, dict[str, bool]]] = [(case, {}) for case in cases(names, small=options.small)]
     wanted += [(case, {"goal": True}) for case in long]
-    table = Table(title="verify: RPC against the single-process twin")
-    for column in ("tutorial", "case", "roles", "steps", "seconds", "worst difference", "verdict"):
-        table.add_column(
-            column, justify="right" if column in ("roles", "steps", "seconds") else "left", overflow="fold"
-        )
     rows: list[Row] = []
     not_judged: list[Callable[[], Row]] = []
 
@@ -44,11 +39,25 @@ def run_verify(arguments: Sequence[str]) -> int:
         while not_judged:
             rows.append(not_judged.pop(0)())
 
-    for case, judged_by in wanted:
-        with watch(titled(case)) as progress:
-            # A world leaves a part of the cores to the twin of the one before.
-            not_judged.append(played(case, progress, judge, **judged_by))
-    judge()
+    try:
+        for case, judged_by in wanted:
+            with watch(titled(case)) as progress:
+                # A world leaves a part of the cores to the twin of the one before.
+                not_judged.append(played(case, progress, judge, **judged_by))
+        judge()
+    finally:
+        if rows:  # those before an interrupt, too
+            _show(rows)
+    return exit_status(row.verdict for row in rows)
+
+
+def _show(rows: Sequence[Row]) -> None:
+    """Print the table, and what explains its differences."""
+    table = Table(title="verify: RPC against the single-process twin")
+    for column in ("tutorial", "case", "roles", "steps", "seconds", "worst difference", "verdict"):
+        table.add_column(
+            column, justify="right" if column in ("roles", "steps", "seconds") else "left", overflow="fold"
+        )
     explanations: list[str] = []
     for row in rows:
         case = row.case
@@ -60,4 +69,3 @@ def run_verify(arguments: Sequence[str]) -> int:
     Console(width=None if sys.stdout.isatty() else 140).print(table)
     for line in explanations:
         print(one_line(line))
-    return exit_status(row.verdict for row in rows)

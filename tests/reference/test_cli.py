@@ -537,6 +537,22 @@ def test_verify_runs_every_case_of_every_name(
     assert body[0][2:] == ["7", steps, "1.2", "the worst error is 0.50 of its bound, in x", "within bound"]
 
 
+def test_an_interrupted_verify_shows_what_it_has(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    asked: list[Case] = []
+
+    def pretend(case: Case, on_progress: object, meanwhile: Callable[[], None]) -> Callable[[], Row]:
+        meanwhile()
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(case)
+        return partial(Row, case, 7, 1.25, "", "equal")
+
+    monkeypatch.setattr(verify_command, "played", pretend)
+    with pytest.raises(KeyboardInterrupt):
+        main(["verify", "parameter_server", "rnn"])
+    assert [row[0] for row in rows(capsys.readouterr().out)] == ["parameter_server"]
+
+
 @pytest.mark.parametrize(
     ("verdicts", "status"),
     [

@@ -189,6 +189,22 @@ def test_a_run_that_fails_ends_the_table(
     assert not list(place.iterdir())
 
 
+def test_an_interrupted_table_is_printed_as_far_as_it_came(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(case: Any, deadline: float, report: object) -> Times:
+        if case.observers == 2:
+            raise KeyboardInterrupt
+        return Times(1.5, None)
+
+    monkeypatch.setattr(reference.cli.table_command, "timed", measured)
+    monkeypatch.setattr(reference.cli.table_command, "warm_up", lambda: None)
+    with pytest.raises(KeyboardInterrupt):
+        main(["run", "batch_reinforce", "--compare-batching", "--max-observers", "2", *FAST])
+    assert "1.50" in capsys.readouterr().out
+    assert not list(place.iterdir())
+
+
 def test_the_clock_takes_a_steps_first_report() -> None:
     """It takes the time when the step was made, not when the report came."""
     clock = Clock(None)
