@@ -108,20 +108,23 @@ class _Worker:
 
     def interrupt(self, error: object, *more: object) -> None:
         """Interrupt what the process runs, if an error ends the sweep."""
-        if error is not None and self._process.is_alive():
-            os.kill(self._process.pid or 0, signal.SIGINT)  # not waited for yet, so the id is its own
+        if error is not None and not self.connection.poll():  # it has not ended, so the id is its own
+            os.kill(self._process.pid or 0, signal.SIGINT)
 
     def close(self) -> None:
-        """Wait until the process, which has nothing more to do, has ended."""
-        self.connection.close()
-        self._process.join(_PATIENCE)
-        if self._process.is_alive():
+        """Wait until the process, which has nothing more to do, has ended. Its own end of the connection says so, even
+        if the shared forkserver, which would tell its status, has ended before."""
+        with suppress(EOFError, OSError):
+            self.connection.send(None)
+            while self.connection.poll(_PATIENCE):
+                self.connection.recv()
             self._process.kill()
-            self._process.join()
+        self._process.join()
+        self.connection.close()
 
 
 def _serve(run: Runner, folder: Path, connection: Connection) -> None:
-    """Run cells until the other end is closed (in the worker)."""
+    """Run cells until there are no more, or the other end is closed (in the worker)."""
     with suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
         _fork_server()
         end_with_parent(signal.SIGTERM)  # which interrupts the run: without the sweep nobody wants it
@@ -129,8 +132,8 @@ def _serve(run: Runner, folder: Path, connection: Connection) -> None:
         interrupts.listen()
         inherit(folder)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupts.SIGNALS)
-        while True:
-            cells, place = connection.recv()
+        while asked := connection.recv():
+            cells, place = asked
             try:
                 found: Result | Exception = run_cell(run, cells, place)
             except Exception as error:

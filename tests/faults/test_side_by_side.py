@@ -8,7 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from multiprocessing import util
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from faults.ledger.record import Run
 from faults.plan import Fault, Plan
 from faults.run.side_by_side import side_by_side
 from faults.run.sweep import Cell, Cells, SweepFailed
+from reference.system import interrupts
 from reference.world import launch
 from tests.support import roles_subjects as plays
 from tests.support.roles_plain import name
@@ -78,6 +80,14 @@ def sleeps(plan: Plan, place: Path) -> tuple[Run, Judgement]:
     finally:
         (place / "cleaned").touch()
     return quick(plan, place)
+
+
+def cleans_for_long(plan: Plan, place: Path) -> tuple[Run, Judgement]:
+    try:
+        return sleeps(plan, place)
+    finally:
+        threading.Event().wait(1)
+        (place / "left").touch()
 
 
 def launches(plan: Plan, place: Path) -> tuple[Run, Judgement]:
@@ -191,18 +201,40 @@ def test_a_sweep_that_is_ended_leaves_no_process() -> None:
     assert said.splitlines()[-1] == "interrupted"
 
 
-def sweep_sleeping() -> None:
-    list(side_by_side(sleeps, cells(2), Path(), jobs=2, due=None, done=0, on_start=lambda number: None))
+def sweep_of_two(run: Any) -> None:
+    interrupts.listen()
+    try:
+        list(side_by_side(run, cells(2), Path(), jobs=2, due=None, done=0, on_start=lambda number: None))
+    finally:
+        Path("seen").write_text(" ".join(sorted(map(str, Path().glob("*/left")))))
 
 
-def test_runs_of_a_sweep_that_is_killed_are_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    command = [sys.executable, "-c", f"from {__name__} import sweep_sleeping; sweep_sleeping()"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+@contextmanager
+def swept(program: str, **how: Any) -> Iterator[subprocess.Popen[str]]:
+    """Start a program that makes two runs at once, and yield its process when both have begun."""
+    command = [sys.executable, "-c", f"import {__name__} as here; {program}"]
+    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=variables, **how) as process:
         due = time.monotonic() + 60
         while len(list(Path().glob("00*"))) < 2 and process.poll() is None and time.monotonic() < due:
             time.sleep(0.01)
+        yield process
+
+
+def test_runs_of_a_sweep_that_is_killed_are_interrupted() -> None:
+    with swept("here.sweep_of_two(here.sleeps)") as process:
         process.kill()
         _, said = process.communicate(timeout=20)  # until all have ended that can write there; a run takes 60 s
     assert sorted(map(str, Path().glob("*/cleaned"))) == ["0000/cleaned", "0001/cleaned"]
     assert said == ""
+
+
+def test_a_sweep_whose_process_group_is_ended_waits_for_its_runs() -> None:
+    """The signal of a time limit or of a closed terminal ends the shared forkserver, too, which a healthy run has
+    started."""
+    with swept(
+        "here.launches(here.Plan(), here.Path()); here.sweep_of_two(here.cleans_for_long)", start_new_session=True
+    ) as process:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(60)
+    assert Path("seen").read_text() == "0000/left 0001/left"
