@@ -38,7 +38,7 @@ class TutorialTarget:
         return self.subject.name
 
     def check(self, plan: Plan) -> None:
-        check_roles(plan, list(self.subject.roles))
+        check_roles(plan, self.subject.roles)
 
     def once(self, plan: Plan, place: Path) -> tuple[Run, Judgement]:
         return self._run(plan, place, deadline=self.deadline)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,6 +26,7 @@ from faults.run.leftovers import adopting, leaks
 from reference.outcome import Outcome, Raised, is_ended_with_another
 from reference.world import start
 from reference.world.launcher import launch
+from reference.world.rpc_agent import chosen_options
 from reference.world.start import LONGEST
 from reference.world.supervisor import GRACE
 
@@ -73,17 +74,21 @@ def at_work(plan: Plan, place: Path, roles: Sequence[str], *, record: bool) -> I
         yield arguments
 
 
-def check_roles(plan: Plan, roles: Sequence[str]) -> None:
-    """Refuse a plan that names a role which is not in ``roles``: its fault could never fire.
+def check_roles(plan: Plan, roles: Collection[str]) -> None:
+    """Refuse a plan that names a role which is not in ``roles``: its fault could never fire. Refuse faults of networks
+    and messages if `Roles` have device maps: these need channels for CUDA, which such faults take away.
 
     Raises:
-        PlanError: the plan names such a role.
+        PlanError: the plan names such a role, or has such a fault.
     """
+    mapped = [name for name in roles if chosen_options(roles, name, None).get("device_maps")]
     for fault in plan.faults:
         named = [fault.role, fault.to, fault.peer, *(fault.roles or ()), fault.moment.role if fault.moment else None]
         strange = [name for name in named if name is not None and name not in roles]
         if strange:
             raise PlanError(f"{fault}: no role {strange[0]}; wanted some of {', '.join(roles)}")
+        if mapped and fault.place in ("network", "message"):
+            raise PlanError(f"{fault}: {mapped[0]} has device maps, wanted roles without")
 
 
 def prepared(plan: Plan, folder: str | os.PathLike[str]) -> Path:
@@ -146,7 +151,7 @@ def run(
     Raises:
         WorldError, PlanError, NetworkError: the run cannot start.
     """
-    check_roles(plan, list(subject.roles))
+    check_roles(plan, subject.roles)
     with renewed(plan, folder, trace=trace) as place:  # other runs stay out of the folder until this one is judged
         _launch_and_record(subject, plan, place, deadline=deadline, recorded=recorded, restarts=restarts)
         found = record.read(place)

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from faults.plan import Plan, PlanError
-from faults.run.runs import check_roles, scope
+from faults.run.runs import Subject, check_roles, run, scope
 from faults.testing.active_plan import merge_launch_arguments
+from reference.roles import Roles
 from reference.world.start import check_deadline
 from reference.world.supervisor import GRACE
+from tests.support.roles_plain import name
 
 
 @pytest.mark.parametrize(
@@ -28,6 +30,20 @@ def test_a_name_that_is_no_role_is_refused(text: str) -> None:
         check_roles(Plan.parse(text), ["a", "b"])
     assert str(refused.value) == f"{text}: no role c; wanted some of a, b"
     check_roles(Plan.parse(text), ["a", "b", "c"])
+
+
+@pytest.mark.parametrize("text", ["Partition role=a peer=b direction=out", "Drop message=PYTHON_CALL role=a times=1"])
+def test_a_fault_that_takes_the_channels_for_cuda_is_refused_with_device_maps(text: str, tmp_path: Path) -> None:
+    """Before a role starts: it would fail by an error of torch, or wait for one that is refused."""
+    roles = Roles({"a": name, "b": name}, {"device_maps": {}}, {"b": {"device_maps": {"a": {"cuda:0": "cuda:0"}}}})
+    with pytest.raises(PlanError) as refused:
+        check_roles(Plan.parse(text), roles)
+    assert str(refused.value) == f"{text}: b has device maps, wanted roles without"
+    with pytest.raises(PlanError, match=r": b has device maps, "):
+        run(Subject("mapped", roles, 3.0), Plan.parse(text), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    check_roles(Plan.parse("Crash role=a at=up@b"), roles)
+    check_roles(Plan.parse(text), Roles({"a": name, "b": name}, {"device_maps": {}}))
 
 
 def test_a_world_without_a_role_of_the_plan_is_refused_and_leaves_the_folder(tmp_path: Path) -> None:
