@@ -22,6 +22,7 @@ from reference.world.start import LONGEST
 
 # Seconds that a tutorial's roles wait for each other. Short, because most runs here lose a role or a message.
 TIMEOUT = 3.0
+WITH_CUDA = 30.0  # which starts while others wait
 
 
 class TutorialTarget:
@@ -69,10 +70,11 @@ def tutorial_of(
     options = vars(parser.parse_args(arguments[1:]))
     chosen = argparse.Namespace(**{key: options.pop(key) for key in own})
     given = {key: value for key, value in options.items() if value is not None}
-    case = quick(name, **{"timeout": TIMEOUT, **given})
+    timeout = WITH_CUDA if given.get("device") == "cuda" else TIMEOUT
+    case = quick(name, **{"timeout": timeout, **given})
     check_device(case)
     # What a command with this case's options would run, if they were left out.
-    usual = quick(name, timeout=TIMEOUT, **{key: value for key, value in given.items() if key == "arithmetic"})
+    usual = quick(name, timeout=timeout, **{key: value for key, value in given.items() if key == "arithmetic"})
     return TutorialTarget(of_tutorial(case, usual), chosen), chosen
 
 

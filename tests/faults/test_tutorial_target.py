@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from faults.cli import tutorial_target
-from faults.cli.tutorial_target import TutorialTarget
+from faults.cli.options import HEALTHY
+from faults.cli.tutorial_target import TutorialTarget, tutorial_of
 from faults.judge.rules import Judgement
 from faults.ledger import Timeline
 from faults.ledger.record import Run
@@ -64,6 +65,16 @@ def test_a_run_after_the_healthy_one_has_three_times_its_seconds_and_the_bound(
     _, again = TutorialTarget(of_tutorial(quick("rnn", timeout=3.0)), Namespace()).again(tmp_path)
     again(Plan.parse("Delay site=m:f role=a side=reply seconds=0.5"), tmp_path)
     assert deadlines == [None, 3 * 7.0 + (2 * 3.0 + 10.0) + 10.0 + 0.5]
+
+
+@pytest.mark.parametrize(
+    ("more", "seconds"), [("", 3.0), (" --device cuda", 30.0), (" --device cuda --timeout 5", 5.0)]
+)
+def test_roles_with_cuda_wait_longer_for_each_other(more: str, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CUDA starts while others wait. The device is not looked for here."""
+    monkeypatch.setattr(tutorial_target, "check_device", lambda case: None)
+    target, _ = tutorial_of("run", "", f"parameter_server{more}".split(), [HEALTHY])
+    assert target.subject.timeout == seconds
 
 
 def test_without_a_trace_there_is_no_judgement() -> None:
