@@ -12,19 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from reference.cli.options import BadInput, Parser, check_writable, seconds, whole_number
-from reference.conform.expected_verdicts import (
-    BadExpectations,
-    Expectation,
-    as_toml,
-    compare_expectations,
-    read_expectations,
-    updated,
-)
-from reference.conform.judge import Judged, NoResults, judge_suite
-from reference.conform.process import NotRun
+from reference.conform.expected_verdicts import Expectation, as_toml, compare_expectations, read_expectations, updated
+from reference.conform.judge import Judged, judge_suite
 from reference.conform.report import FORMATS, Report, as_html
 from reference.conform.run_suite import Settings, run_suite
-from reference.conform.suite import CATALOGUE, NoMatch, Suite, SuiteBroken, chosen, matching, open_suite
+from reference.conform.suite import CATALOGUE, Suite, SuiteBroken, chosen, matching, open_suite
 from reference.system.files import whole
 from reference.system.text import one_line
 
@@ -59,8 +51,6 @@ def conform(arguments: Sequence[str]) -> int:
     except SuiteBroken as error:
         print(one_line(f"error: {error}"), file=sys.stderr)
         return BROKEN
-    except (NoMatch, NotRun, NoResults, BadExpectations) as error:
-        raise BadInput(str(error)) from error
 
 
 def _export(arguments: Sequence[str]) -> int:

@@ -13,7 +13,8 @@ from typing import Any, NoReturn
 from reference import TUTORIALS
 from reference.outcome import Outcome, Overdue, Raised, end_of
 from reference.system.files import check_room, place_of
-from reference.system.text import OneLine, is_file_name, shown
+from reference.system.text import BadInput as BadInput  # here for both commands
+from reference.system.text import is_file_name, shown
 from reference.trace.case import Case, listed
 
 # The longest time that an option accepts (seconds).
@@ -30,10 +31,6 @@ def report_failure(name: str, failed: Mapping[str, Outcome], logs: Mapping[str, 
         text = getattr(outcome, detail) if detail else end_of(logs[role])
         if text.strip():
             print(f"--- {role}\n{text.rstrip()}", file=sys.stderr)
-
-
-class BadInput(OneLine):
-    """The user's input is refused: one line, exit status 2."""
 
 
 class Parser(argparse.ArgumentParser):

@@ -12,14 +12,10 @@ from typing import Any
 
 from reference.conform.judge import RIGHT, VERDICTS, Judged
 from reference.system.files import Unusable, content_of
-from reference.system.text import OneLine, one_line, shown
+from reference.system.text import BadInput, one_line, shown
 
 # The longest file in bytes.
 LONGEST = 2**20
-
-
-class BadExpectations(OneLine, ValueError):
-    """A file of expectations cannot be read, or an entry of it is not valid."""
 
 
 @dataclass(frozen=True)
@@ -39,17 +35,17 @@ def read_expectations(path: Path) -> list[Expectation]:
     """Read a file of expectations.
 
     Raises:
-        BadExpectations: it is not TOML, or an entry has an unknown key, a wrong type, no reason or no such verdict.
+        BadInput: it is not TOML, or an entry has an unknown key, a wrong type, no reason or no such verdict.
     """
     try:
         content = tomllib.loads(content_of(path, LONGEST).decode())
     except Unusable as error:
-        raise BadExpectations(str(error)) from error
+        raise BadInput(str(error)) from error
     except (ValueError, RecursionError) as error:
-        raise BadExpectations(f"{path}: {error}") from error
+        raise BadInput(f"{path}: {error}") from error
     entries = content.get("expect", [])
     if set(content) - {"expect"} or not isinstance(entries, list):
-        raise BadExpectations(f"{path}: wanted entries [[expect]] only, got {shown(sorted(content))}")
+        raise BadInput(f"{path}: wanted entries [[expect]] only, got {shown(sorted(content))}")
     return [_entry(path, number, entry) for number, entry in enumerate(entries, start=1)]
 
 
@@ -57,13 +53,13 @@ def _entry(path: Path, number: int, entry: Any) -> Expectation:
     wanted = {"cases", "verdict", "reason"}
     if not isinstance(entry, dict) or not wanted <= set(entry) <= {*wanted, "link"}:
         got = shown(sorted(entry) if isinstance(entry, dict) else entry)
-        raise BadExpectations(f"{path}, entry {number}: wanted cases, verdict, reason, and perhaps link, got {got}")
+        raise BadInput(f"{path}, entry {number}: wanted cases, verdict, reason, and perhaps link, got {got}")
     for key, value in entry.items():
         if type(value) is not str or not value:
-            raise BadExpectations(f"{path}, entry {number}: {key} must be a text, got {shown(value)}")
+            raise BadInput(f"{path}, entry {number}: {key} must be a text, got {shown(value)}")
     if entry["verdict"] not in VERDICTS or entry["verdict"] in RIGHT:
         others = ", ".join(verdict for verdict in VERDICTS if verdict not in RIGHT)
-        raise BadExpectations(f"{path}, entry {number}: verdict {shown(entry['verdict'])}, wanted one of {others}")
+        raise BadInput(f"{path}, entry {number}: verdict {shown(entry['verdict'])}, wanted one of {others}")
     return Expectation(**entry)
 
 

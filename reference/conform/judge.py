@@ -12,7 +12,7 @@ from reference.conform.suite import Suite, SuiteCase, matching
 from reference.conform.tensor_file import dtype_name
 from reference.system.files import Unusable, content_of
 from reference.system.json_objects import finite, integer, like, many, maybe, named, read_object, some, text
-from reference.system.text import OneLine, one_line
+from reference.system.text import BadInput, one_line
 from reference.trace.names import by_problem, counted_from_one, in_causal_order, misnamed, structure
 
 if TYPE_CHECKING:
@@ -48,10 +48,6 @@ class Judged:
 Found = tuple[str, str, Sequence[str]]
 
 
-class NoResults(OneLine, ValueError):
-    """A folder holds no results of a run, or not those of this suite."""
-
-
 @dataclass(frozen=True)
 class Ran:
     """One run of one case; ``status`` as in `Ended`."""
@@ -74,8 +70,7 @@ def judge_suite(suite: Suite, out: Path, patterns: Sequence[str] = ()) -> list[J
     """Judge the cases that ran, by `matching`.
 
     Raises:
-        NoResults: ``out`` has no results of this suite.
-        NoMatch: no case that ran matches one of the patterns.
+        BadInput: ``out`` has no results of this suite, or no case that ran matches one of the patterns.
         Unusable: what a command wrote to stderr cannot be read.
         SuiteBroken: the suite, or this machine, does not give the numbers with which the suite was exported.
     """
@@ -87,23 +82,23 @@ def results(suite: Suite, out: Path) -> dict[str, list[Ran]]:
     """Read which cases ran, from the ``run.json`` that `run_suite` left.
 
     Raises:
-        NoResults: there is none, it is of another suite, or a case's folder is missing.
+        BadInput: there is none, it is of another suite, or a case's folder is missing.
     """
     if not (out / "run.json").exists():
-        raise NoResults(f"{out}: no run.json, which `conform run` writes there when all its cases have ended")
+        raise BadInput(f"{out}: no run.json, which `conform run` writes there when all its cases have ended")
     try:
         index = read_object(out / "run.json", _INDEX)
     except Unusable as error:
-        raise NoResults(f"{out}: run.json is none of this version's `conform run` ({error.strerror})") from error
+        raise BadInput(f"{out}: run.json is none of this version's `conform run` ({error.strerror})") from error
     ran = {name: [Ran(**each) for each in runs] for name, runs in index["cases"].items()}
     if index["suite"] != suite.version:
-        raise NoResults(f"{out}: results of suite {index['suite']}, wanted {suite.version}")
+        raise BadInput(f"{out}: results of suite {index['suite']}, wanted {suite.version}")
     if strangers := sorted(set(ran) - set(suite.cases)):
-        raise NoResults(f"{out}: results of cases that the suite lacks: {', '.join(strangers)}")
+        raise BadInput(f"{out}: results of cases that the suite lacks: {', '.join(strangers)}")
     for name, runs in ran.items():
         for number in range(1, len(runs) + 1):
             if not (out / name / str(number) / "out").is_dir():
-                raise NoResults(f"{out}: {name}/{number}/out is missing")
+                raise BadInput(f"{out}: {name}/{number}/out is missing")
     return ran
 
 

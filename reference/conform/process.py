@@ -12,16 +12,12 @@ from dataclasses import dataclass
 from typing import IO
 
 from reference.system.processes import no_pidfds, pidfd_open, readable, status_of_ended
-from reference.system.text import OneLine, shown
+from reference.system.text import BadInput, shown
 
 # What is kept of a command's output, each of stdout and stderr: this many bytes of its begin and of its end.
 KEPT = 2**16
 # How often a command that runs looks whether it shall be ended (seconds).
 LOOK = 0.1
-
-
-class NotRun(OneLine, ValueError):
-    """The command cannot be started, or takes too long and cannot be ended."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +37,7 @@ def run_command(command: Sequence[str], seconds: float, stop: threading.Event | 
     folder, so that relative paths in the command are the user's.
 
     Raises:
-        NotRun: the command cannot be started, or runs as another user (``sudo``) and did not end by itself.
+        BadInput: the command cannot be started, or runs as another user (``sudo``) and did not end by itself.
     """
     begun = time.monotonic()
     process = _start(command)
@@ -54,7 +50,7 @@ def run_command(command: Sequence[str], seconds: float, stop: threading.Event | 
             os.killpg(process.pid, signal.SIGKILL)
         except PermissionError as error:
             if status is None:
-                raise NotRun(f"cannot end {shown(command[0])}, which runs as another user: {process.pid}") from error
+                raise BadInput(f"cannot end {shown(command[0])}, which runs as another user: {process.pid}") from error
         process.wait()
         for reader in readers:
             reader.end()
@@ -64,12 +60,12 @@ def run_command(command: Sequence[str], seconds: float, stop: threading.Event | 
 
 def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
     if reason := no_pidfds():
-        raise NotRun(f"no command can be waited for here: {reason}")
+        raise BadInput(f"no command can be waited for here: {reason}")
     pipe = subprocess.PIPE
     try:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True)
     except OSError as error:
-        raise NotRun(f"cannot start {shown(command[0])}: {error.strerror}") from error
+        raise BadInput(f"cannot start {shown(command[0])}: {error.strerror}") from error
 
 
 def _wait(process: subprocess.Popen[bytes], until: float, stop: threading.Event) -> int | None:

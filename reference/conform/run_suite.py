@@ -36,7 +36,7 @@ def run_suite(
 
     Raises:
         Unusable: ``out`` cannot be made or written, is not empty, or is inside the suite.
-        NotRun: the command cannot be started, or took too long and runs as another user.
+        BadInput: the command cannot be started, or took too long and runs as another user.
         OSError: ``out`` cannot be written any more.
     """
     if Path(os.path.realpath(out)).is_relative_to(os.path.realpath(suite.folder)):

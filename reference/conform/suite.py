@@ -15,7 +15,7 @@ from typing import Any
 from reference.conform.tensor_file import DTYPES, Array, Malformed, read
 from reference.system.files import Unusable, content_of
 from reference.system.json_objects import Form, integer, like, many, mapping, named, read_object, text
-from reference.system.text import OneLine, shown
+from reference.system.text import BadInput, OneLine, shown
 
 # The version of the whole suite (year and month), and of the protocol between it and an implementation.
 SUITE, PROTOCOL = "2026.12", 1
@@ -75,16 +75,12 @@ CATALOGUE = (
 )
 
 
-class NoMatch(OneLine, ValueError):
-    """A pattern of ids matches no case. Says which one."""
-
-
 def matching(ids: Iterable[str], patterns: Sequence[str]) -> list[str]:
-    """Return the ids that match one of the patterns, or all if there is no pattern. Raises NoMatch."""
+    """Return the ids that match one of the patterns, or all if there is no pattern. Raises BadInput: one has none."""
     every = list(ids)
     for pattern in patterns:
         if not any(fnmatchcase(each, pattern) for each in every):
-            raise NoMatch(f"no case matches {shown(pattern)}, wanted for instance {', '.join(every[:2])}")
+            raise BadInput(f"no case matches {shown(pattern)}, wanted for instance {', '.join(every[:2])}")
     return [each for each in every if not patterns or any(fnmatchcase(each, pattern) for pattern in patterns)]
 
 

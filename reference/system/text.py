@@ -38,6 +38,10 @@ class OneLine(Exception):
         super().__init__(one_line(str(text)))
 
 
+class BadInput(OneLine):
+    """The user's input is refused: one line, exit status 2."""
+
+
 def one_line(text: str, longest: int = LINE) -> str:
     """Escape what cannot be printed in ``text``, line ends included, and leave out its middle if it is too long.
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from reference.conform.expected_verdicts import (
-    BadExpectations,
     Compared,
     Expectation,
     as_toml,
@@ -17,6 +16,7 @@ from reference.conform.expected_verdicts import (
     updated,
 )
 from reference.conform.judge import Judged
+from reference.system.text import BadInput
 
 JUDGED = [Judged("rnn-001", "skipped", "no LSTM"), Judged("rnn-002", "equal"), Judged("pipeline-001", "differs", "x")]
 KNOWN = ["rnn-001", "rnn-002", "rnn-101", "pipeline-001", "pipeline-002"]
@@ -129,7 +129,7 @@ GOOD = 'cases = "rnn-*"\nverdict = "skipped"\nreason = "later"\n'
 )
 def test_a_file_that_is_not_strict_is_refused_in_one_line(text: str, why: str, tmp_path: Path) -> None:
     (tmp_path / "x").write_text(text)
-    with pytest.raises(BadExpectations, match=why) as caught:
+    with pytest.raises(BadInput, match=why) as caught:
         read_expectations(tmp_path / "x")
     assert "\n" not in str(caught.value)
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from reference.conform.process import KEPT, Ended, NotRun, _start, run_command
+from reference.conform.process import KEPT, Ended, _start, run_command
+from reference.system.text import BadInput
 from tests.support.processes import left_after
 
 STARTS_A_CHILD = (
@@ -63,7 +64,7 @@ def test_a_command_of_another_user_is_waited_for_and_refused_if_it_takes_too_lon
     monkeypatch.setattr("reference.conform.process._start", start)
     monkeypatch.setattr("reference.conform.process.os.killpg", killpg)
     assert run_command(["true"], 60.0).status == 0
-    with pytest.raises(NotRun, match=r"^cannot end 'sleep', which runs as another user: \d+$"):
+    with pytest.raises(BadInput, match=r"^cannot end 'sleep', which runs as another user: \d+$"):
         run_command(["sleep", "60"], 0.1)
     with made[-1]:
         made[-1].kill()

@@ -65,7 +65,7 @@ class Implementation:
         """Run it on ``case`` in a new ``folder``, and judge what it leaves.
 
         Raises:
-            NotRun: the command cannot be started.
+            BadInput: the command cannot be started.
         """
         fields = json.loads(case.to_json())
         fields.pop("accumulation", None)  # an implementation adds in any order; the twin in its usual one
