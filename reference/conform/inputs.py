@@ -7,7 +7,7 @@ step) and ``draws/…`` (random factors). The tutorial's own functions make the 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -197,10 +197,11 @@ def replay_of(case: Any) -> Trace | None:
     return turns
 
 
-def _by_step(role: str, names: tuple[str, ...], batches: Iterable[tuple[Any, ...]]) -> Tensors:
-    """Name a role's batches by step."""
+def _by_step(names: tuple[str, ...], given: Mapping[str, Iterable[tuple[Any, ...]]]) -> Tensors:
+    """Name each role's batches by step."""
     return {
         f"data/{role}/{step:04d}/{name}": tensor
+        for role, batches in given.items()
         for step, batch in enumerate(batches)
         for name, tensor in zip(names, batch, strict=True)
     }
@@ -208,72 +209,58 @@ def _by_step(role: str, names: tuple[str, ...], batches: Iterable[tuple[Any, ...
 
 def _rpc_basics(case: Any, _: Trace) -> Tensors:
     drawn = (load("rpc_basics").inputs(case, step) for step in range(case.steps))
-    return _by_step("caller", ("x", "y"), drawn)
+    return _by_step(("x", "y"), {"caller": drawn})
 
 
 def _rref_dataflow(case: Any, _: Trace) -> Tensors:
     make = load("rref_dataflow").make
     found: Tensors = {}
     for role, name in (("worker1", "a"), ("worker2", "b")):
-        found |= _by_step(role, (name,), ((make(case.seed, f"{role}/{s}", case.side),) for s in range(case.steps)))
+        found |= _by_step((name,), {role: ((make(case.seed, f"{role}/{s}", case.side),) for s in range(case.steps))})
     return found
-
-
-def _nothing(_: Any, __: Trace) -> Tensors:
-    return {}
 
 
 def _parameter_server(case: Any, twin: Trace) -> Tensors:
     module = load("parameter_server")
-    found = {"order/events": twin.tensors["order/events"]}
-    for worker in module.worker_names(case):
-        found |= _by_step(worker, ("data", "target"), module.batches(case, worker))
-    return found
+    given = {worker: module.batches(case, worker) for worker in module.worker_names(case)}
+    return {"order/events": twin.tensors["order/events"], **_by_step(("data", "target"), given)}
 
 
 def _images(case: Any, _: Trace) -> Tensors:
     module = load("batch_parameter_server")
-    model = module.initial_model(case)
-    found = {f"initial/{name}": buffer for name, buffer in model.named_buffers()}
-    for trainer in module.trainer_names(case):
-        found |= _by_step(trainer, ("inputs", "labels"), module.batches(case, trainer))
-    return found
+    found = {f"initial/{name}": buffer for name, buffer in module.initial_model(case).named_buffers()}
+    given = {trainer: module.batches(case, trainer) for trainer in module.trainer_names(case)}
+    return found | _by_step(("inputs", "labels"), given)
 
 
 def _pipeline(case: Any, _: Trace) -> Tensors:
     module = load("pipeline")
     buffers = module.joined(*(module.make_shard(case, half).values()[1] for half in (1, 2)))
     found = {f"initial/{name}": buffer for name, buffer in buffers.items()}
-    return found | _by_step("master", ("inputs", "labels"), module.batches(case))
+    return found | _by_step(("inputs", "labels"), {"master": module.batches(case)})
 
 
 def _hybrid_ddp(case: Any, _: Trace) -> Tensors:
     module = load("hybrid_ddp")
-    found: Tensors = {}
-    for trainer in module.trainer_names(case):
-        found |= _by_step(trainer, ("indices", "target"), module.get_next_batch(case, trainer))
-    return found
+    given = {trainer: module.get_next_batch(case, trainer) for trainer in module.trainer_names(case)}
+    return _by_step(("indices", "target"), given)
 
 
 def _rnn(case: Any, _: Trace) -> Tensors:
     batches = load("rnn").batches(case, Corpus(case.read()))
-    found = _by_step("trainer", ("tokens", "target"), ((data, target) for _, data, target in batches))
+    found = _by_step(("tokens", "target"), {"trainer": ((data, target) for _, data, target in batches)})
     return found | dropout_factors(case)
-
-
-def _agents(case: Any, twin: Trace) -> Tensors:
-    return dict(episodes(case, twin))
 
 
 _MAKERS: dict[str, Callable[[Any, Trace], Tensors]] = {
     "rpc_basics": _rpc_basics,
     "rref_dataflow": _rref_dataflow,
-    "dist_autograd": _nothing,
+    "dist_autograd": lambda case, twin: {},
     "parameter_server": _parameter_server,
     "batch_parameter_server": _images,
     "sharded_parameter_server": _images,
-    "reinforce": _agents,
-    "batch_reinforce": _agents,
+    "reinforce": lambda case, twin: dict(episodes(case, twin)),
+    "batch_reinforce": lambda case, twin: dict(episodes(case, twin)),
     "rnn": _rnn,
     "pipeline": _pipeline,
     "hybrid_ddp": _hybrid_ddp,
