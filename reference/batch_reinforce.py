@@ -34,7 +34,7 @@ from reference.roles import Roles, numbered
 from reference.rpc.handle import Handle, handle_of
 from reference.rpc.rounds import RoundFailed, Rounds
 from reference.trace import checkpoint
-from reference.trace.case import flag_field, number_field, text_field
+from reference.trace.case import flag_field, number_field
 from reference.trace.recorder import Recorder
 from reference.trace.trace import Trace
 from reference.training import cartpole
@@ -42,7 +42,6 @@ from reference.training.batch_episode import Game, SavedActions
 from reference.training.gradients import backward_in_order
 from reference.training.placement import one_thread
 from reference.training.rng import build_seeded
-from reference.training.training_case import TrainingCase
 
 # --- The lesson: policy, observer and agent --------------------------------------------------------------------------
 
@@ -242,7 +241,7 @@ def roles(case: Case) -> Roles:
 
 
 @dataclass(frozen=True)
-class Case(TrainingCase):
+class Case(reinforce.Case):
     """The tutorial's numbers; its main() tries 1 to 10 observers, and 2 are the fewest that make a batch."""
 
     seed: int = number_field(543, "seed of every random draw", at_least=0, at_most=2**63 - 1)
@@ -252,13 +251,7 @@ class Case(TrainingCase):
     )
     batch: bool = flag_field(True, "one forward pass for all observers' states; otherwise one per observer")
     n_steps: int = number_field(500, "steps of every observer in an episode", at_least=1, at_most=65536)
-    env: str = text_field("CartPole-v1", "gymnasium's name of the environment")
     gamma: float = number_field(1.0, "discount factor of rewards", at_least=0.0, at_most=1.0)
-    lr: float = number_field(0.01, "learning rate of Adam", at_least=0.0)
-    dropout: float = number_field(0.6, "probability that a hidden unit is dropped", at_least=0.0, at_most=0.99)
-
-    def validate(self) -> None:
-        cartpole.require_environment(self, self.env)
 
 
 # --- The twin: the same in one process -------------------------------------------------------------------------------

@@ -242,7 +242,10 @@ class Case(TrainingCase):
     dropout: float = number_field(0.6, "probability that a hidden unit is dropped", at_least=0.0, at_most=0.99)
 
     def validate(self) -> None:
-        cartpole.require_environment(self, self.env)
+        try:
+            cartpole.sizes_of(self.env)
+        except ValueError as error:
+            self.require(False, "env", f"a gymnasium environment with a vector as state and numbered actions ({error})")
 
 
 # --- The twin: the same in one process -------------------------------------------------------------------------------

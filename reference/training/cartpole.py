@@ -12,7 +12,6 @@ import gymnasium
 import torch
 from torch import nn, optim
 
-from reference.trace.case import Case
 from reference.trace.recorder import Recorder
 from reference.trace.trace import Trace, TraceError
 from reference.training.rng import generator, seed_for
@@ -48,15 +47,6 @@ def sizes_of(name: str) -> tuple[int, int]:
 def make_environment(name: str) -> gymnasium.Env[Any, Any]:
     """Make a gymnasium environment without gymnasium's checks for authors, which would run at every step."""
     return gymnasium.make(name, disable_env_checker=True)
-
-
-def require_environment(case: Case, name: str) -> None:
-    """Refuse ``name``, the case's field ``env``, unless policies here can act in it. Raises CaseError."""
-    try:
-        sizes_of(name)
-    except ValueError as error:
-        wanted = f"a gymnasium environment with a vector as state and numbered actions ({error})"
-        case.require(False, "env", wanted)
 
 
 def seeded_environment(name: str, seed: int, observer: str) -> gymnasium.Env[Any, Any]:
