@@ -30,6 +30,7 @@ import torch.distributed.rpc as rpc
 from torch import nn, optim
 
 from reference import reinforce
+from reference.reinforce import Policy, initial_policy
 from reference.roles import Roles, numbered
 from reference.rpc.handle import Handle, handle_of
 from reference.rpc.rounds import RoundFailed, Rounds
@@ -41,17 +42,8 @@ from reference.training import cartpole
 from reference.training.batch_episode import Game, SavedActions
 from reference.training.gradients import backward_in_order
 from reference.training.placement import one_thread
-from reference.training.rng import build_seeded
 
-# --- The lesson: policy, observer and agent --------------------------------------------------------------------------
-
-
-class Policy(reinforce.Policy):
-    """The policy of `reinforce`. In a batch it takes states (observers, 1, inputs), otherwise one (1, inputs)."""
-
-    def __init__(self, inputs: int, actions: int, batch: bool = True) -> None:
-        super().__init__(inputs, actions)
-        self.dim = 2 if batch else 1
+# --- The lesson: observer and agent, which has the policy of `reinforce` ---------------------------------------------
 
 
 class Observer:
@@ -192,12 +184,6 @@ class Agent(cartpole.Learner):
         case = self.case
         self.saved = SavedActions([rng.episode(n_steps) for rng in self.rngs], case.batch)
         self.steps = Rounds[list[int]](self.observers, n_steps, case.timeout, AgentFailed, together=case.batch)
-
-
-def initial_policy(case: Case) -> Policy:
-    """Build the policy that the agent starts with."""
-    sizes = cartpole.sizes_of(case.env)
-    return build_seeded(Policy, *sizes, batch=case.batch, seed=case.seed, name="policy", dtype=case.dtype)
 
 
 def observer_rngs(case: Case, observers: Sequence[str]) -> list[cartpole.ObserverRng]:

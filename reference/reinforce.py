@@ -53,16 +53,15 @@ class Policy(nn.Module):
         super().__init__()
         self.affine1 = nn.Linear(inputs, cartpole.HIDDEN)
         self.affine2 = nn.Linear(cartpole.HIDDEN, actions)
-        self.dim = 1  # the actions' axis; `batch_reinforce` has another one, too
 
     def forward(self, x: torch.Tensor, dropout_mask: torch.Tensor | None = None) -> torch.Tensor:
-        """``x`` is a state (1, inputs); ``dropout_mask`` is (HIDDEN,), or None if nothing is dropped."""
+        """``x`` is (1, inputs), or a batch (observers, 1, inputs); ``dropout_mask`` is None if nothing is dropped."""
         x = self.affine1(x)
         if dropout_mask is not None:
             x = x * dropout_mask
         x = F.relu(x)
         action_scores = self.affine2(x)
-        return F.softmax(action_scores, dim=self.dim)
+        return F.softmax(action_scores, dim=-1)
 
 
 class Observer:
