@@ -108,7 +108,7 @@ class Agent(cartpole.Learner):
         self.policy = initial_policy(case)
         self.optimizer = optim.Adam(self.policy.parameters(), lr=case.lr)
         self.running_reward = 0.0
-        self.rngs = observer_rngs(case, self.observers)
+        self.rngs = [cartpole.ObserverRng(case, name) for name in self.observers]
         self.states = np.zeros((case.observers, 1, cartpole.sizes_of(case.env)[0]), dtype=case.dtype)
         self.lock = threading.Lock()
 
@@ -186,11 +186,6 @@ class Agent(cartpole.Learner):
         self.steps = Rounds[list[int]](self.observers, n_steps, case.timeout, AgentFailed, together=case.batch)
 
 
-def observer_rngs(case: Case, observers: Sequence[str]) -> list[cartpole.ObserverRng]:
-    """Make each observer's random numbers."""
-    return [cartpole.ObserverRng(case.seed, name, case.dropout, case.torch_dtype) for name in observers]
-
-
 def act(policy: nn.Module, states: torch.Tensor, saved: SavedActions, observer: int | None = None) -> list[int]:
     """Choose the next action of one observer, or of all, and save it with the probabilities of all actions."""
     dropout_mask, uniforms = saved.draws(observer)
@@ -249,7 +244,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     policy, names = initial_policy(case), numbered("observer", case.observers)
     optimizer = optim.Adam(policy.parameters(), lr=case.lr)
     recorder = Recorder(case, policy)
-    rngs = observer_rngs(case, names)
+    rngs = [cartpole.ObserverRng(case, name) for name in names]
     games = [Game(case.env, case.seed, name) for name in names]
     running_reward = 0.0
     for episode in range(case.steps):

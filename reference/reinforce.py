@@ -109,7 +109,7 @@ class Agent(cartpole.Learner):
         self.ob_rrefs = {
             name: rpc.remote(name, Observer, args=(case, rank)) for rank, name in enumerate(self.observers, start=1)
         }
-        self.rngs = [cartpole.ObserverRng(case.seed, n, case.dropout, case.torch_dtype) for n in self.observers]
+        self.rngs = [cartpole.ObserverRng(case, name) for name in self.observers]
         self.policy = initial_policy(case)
         self.optimizer = optim.Adam(self.policy.parameters(), lr=case.lr)
         self.running_reward = 0.0
@@ -257,7 +257,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     optimizer = optim.Adam(policy.parameters(), lr=case.lr)
     recorder = Recorder(case, policy)
     names = numbered("observer", case.observers)
-    rngs = {n: cartpole.ObserverRng(case.seed, n, case.dropout, case.torch_dtype) for n in names}
+    rngs = {name: cartpole.ObserverRng(case, name) for name in names}
     environments = {name: cartpole.seeded_environment(case.env, case.seed, name) for name in names}
     running = 0.0
     for episode in range(case.steps):

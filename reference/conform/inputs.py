@@ -155,7 +155,7 @@ def episodes(case: Any, twin: Trace) -> Iterator[Pair]:
     goes_on = case.tutorial() == "batch_reinforce"
     for place, name in enumerate(numbered("observer", case.observers)):
         env = cartpole.seeded_environment(case.env, case.seed, name)
-        rng = cartpole.ObserverRng(case.seed, name, case.dropout, case.torch_dtype)
+        rng = cartpole.ObserverRng(case, name)
         for episode in range(case.steps):
             of_all, own = f"{episode:04d}/steps/actions", f"{episode:04d}/actions/{name}"
             actions = (twin.tensors[of_all][:, place] if goes_on else twin.tensors[own]).tolist()

@@ -98,10 +98,9 @@ class ObserverRng:
     The agent and the twin make and use it.
     """
 
-    def __init__(self, seed: int, observer: str, dropout: float, dtype: torch.dtype) -> None:
-        self.draws = generator(seed, observer)
-        self.dropout = dropout
-        self.dtype = dtype
+    def __init__(self, case: Any, observer: str) -> None:
+        self.draws = generator(case.seed, observer)
+        self.dropout, self.dtype = case.dropout, case.torch_dtype
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         return {"draws": self.draws.get_state()}
