@@ -60,12 +60,8 @@ def loss_of(context: int, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return (context + 1) * (a + b).pow(2).sum()
 
 
-@dataclass(frozen=True)
-class Pass:
-    """One context's result: the gradients are copies, because those on the owners go with the context."""
-
-    loss: torch.Tensor
-    gradients: dict[str, torch.Tensor]
+# One context's loss and gradients. These are copies, because those on the owners go with the context.
+Pass = tuple[torch.Tensor, dict[str, torch.Tensor]]
 
 
 class Trainer:
@@ -101,7 +97,7 @@ class Trainer:
                 self.optimizer.step(context_id)
             finally:
                 self.turns[context].set()  # also if this one has failed: the next one need not wait for it
-        return Pass(loss.detach(), gradients)
+        return loss.detach(), {f"context{context}/{name}": tensor for name, tensor in gradients.items()}
 
     def values(self) -> dict[str, torch.Tensor]:
         """The current values of both parameters."""
@@ -155,12 +151,8 @@ def run_trainer(case: Case) -> Trace:
         with ThreadPoolExecutor(case.contexts) as threads:
             for step in range(start, case.steps):
                 passes = results_of([threads.submit(trainer.train_in_context, c) for c in range(case.contexts)])
-                losses = {f"context{c}": done.loss for c, done in enumerate(passes)}
-                gradients = {
-                    f"context{c}/{name}": tensor
-                    for c, done in enumerate(passes)
-                    for name, tensor in done.gradients.items()
-                }
+                losses = {f"context{c}": loss for c, (loss, _) in enumerate(passes)}
+                gradients = {name: tensor for _, named in passes for name, tensor in named.items()}
                 recorder.step(step, losses, trainer.values() if recorder.wants(step) else {}, gradients)
                 for turn in trainer.turns:
                     turn.clear()
