@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from itertools import chain, count, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +177,7 @@ def run_trainer(case: Case, text: bytes) -> Trace:
         start = checkpoint.resume(rnn=model.rnn, hidden=hidden[0], cells=hidden[1], trace=recorder)
         if start:
             model.resume()
-        for step, data, target in islice(batches(case, corpus), start, None):
+        for step, data, target in islice(get_next_batch(case, corpus), start, None):
             if step % case.batches == 0:
                 hidden = first_hidden(case)
             with dist_autograd.context() as context_id:
@@ -203,17 +203,10 @@ def criterion(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
 # --- Data and numbers, for the lesson and the twin -------------------------------------------------------------------
 
 
-def get_next_batch(case: Case, corpus: Corpus) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Yield one epoch's batches: tokens and the tokens that follow them, (sequence, batch_size) each."""
-    for index in range(case.batches):
-        yield corpus.batch(index, case.sequence, case.batch_size)
-
-
-def batches(case: Case, corpus: Corpus) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
-    """Yield step, tokens and targets of all steps, epoch after epoch."""
-    epochs = chain.from_iterable(get_next_batch(case, corpus) for _ in count())
-    for step, (data, target) in zip(range(case.steps), epochs, strict=False):
-        yield step, data, target
+def get_next_batch(case: Case, corpus: Corpus) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
+    """Yield each step, its tokens and the tokens that follow them, (sequence, batch_size) each."""
+    for step in range(case.steps):
+        yield step, *corpus.batch(step % case.batches, case.sequence, case.batch_size)
 
 
 def first_hidden(case: Case) -> Hidden:
@@ -284,7 +277,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     )
     optimizer = optim.SGD(model.parameters(), lr=case.lr)
     recorder = Recorder(case, named(model))
-    for step, data, target in batches(case, corpus):
+    for step, data, target in get_next_batch(case, corpus):
         if step % case.batches == 0:
             hidden = first_hidden(case)
         with recorder.outputs(step, "trainer", model):

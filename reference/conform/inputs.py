@@ -247,7 +247,7 @@ def _hybrid_ddp(case: Any, _: Trace) -> Tensors:
 
 
 def _rnn(case: Any, _: Trace) -> Tensors:
-    batches = load("rnn").batches(case, Corpus(case.read()))
+    batches = load("rnn").get_next_batch(case, Corpus(case.read()))
     found = _by_step(("tokens", "target"), {"trainer": ((data, target) for _, data, target in batches)})
     return found | dropout_factors(case)
 
