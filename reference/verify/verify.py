@@ -241,19 +241,12 @@ def _judge_rounding(
     return f"{comparison}; {bound}", bound.verdict
 
 
-def verify(case: Case, on_progress: Report | None = None, *, goal: bool = False) -> Row:
-    """Run ``case`` in a world of its own and judge the run; ``goal``: judge also whether it reaches its goal.
-
-    An exact case whose operations round is refused before anything runs. The row's ``seconds`` are the world's.
-    """
-    return played(case, on_progress, goal=goal)()
-
-
 def played(
     case: Case, on_progress: Report | None = None, meanwhile: Callable[[], object] = str, *, goal: bool = False
 ) -> Callable[[], Row]:
-    """Do the first half of `verify`, and return the second one, which judges the run.
+    """Run ``case`` in a world of its own, and return what judges the run; ``goal``: also whether it reaches its goal.
 
+    An exact case whose operations round is refused before anything runs. The row's ``seconds`` are the world's.
     ``meanwhile``: called while the world runs, such as to judge an earlier run.
     """
     module = load(case.tutorial())

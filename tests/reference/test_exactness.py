@@ -18,7 +18,7 @@ from reference.exact import exactness
 from reference.exact.exactness import ExactnessProof, NotExact
 from reference.exact.operator_rules import Grid, grid_of_values
 from reference.trace import Trace
-from reference.verify.verify import CASES, cases, judge, prove, verify
+from reference.verify.verify import CASES, cases, judge, played, prove
 from tests.support.reordering import Unrounded
 from tests.support.twins import unproven
 
@@ -109,7 +109,7 @@ def test_a_loss_that_rounds_is_refused() -> None:
 
 
 def test_verify_refuses_before_anything_runs() -> None:
-    row = verify(TOO_LONG)
+    row = played(TOO_LONG)()
     assert row.verdict == "refused"
     assert row.seconds == 0.0
     assert row.difference.startswith("batch_parameter_server: step 4: sum of ")

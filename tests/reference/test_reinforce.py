@@ -13,7 +13,7 @@ import reference.reinforce
 from reference.outcome import Raised
 from reference.reinforce import Case
 from reference.training.cartpole import normalized
-from reference.verify.verify import long_cases, verify
+from reference.verify.verify import long_cases, played
 from tests.support.runs import launch_and_wait
 
 SMALL = Case(steps=3, timeout=20.0)
@@ -47,7 +47,7 @@ def test_a_failing_policy_ends_the_run_at_once() -> None:
 
 def test_a_long_run_that_misses_its_goal_does_not_hold() -> None:
     """It fails even if the twin is equal. `verify --long` has one such row."""
-    row = verify(replace(SMALL, steps=2), goal=True)
+    row = played(replace(SMALL, steps=2), goal=True)()
     assert row.verdict == "missed"
     assert re.fullmatch(
         r"bits equal in 32 tensors; running reward at most [\d.]+ in 2 episodes, wanted 237.5", row.difference

@@ -14,7 +14,7 @@ from reference.outcome import Exited, Killed, Raised, Returned
 from reference.trace import CaseError
 from reference.training.training_case import ExactableCase
 from reference.verify import judge, prove
-from reference.verify.verify import culprits, played, quick, verify
+from reference.verify.verify import culprits, played, quick
 from tests.support.runs import run
 
 
@@ -28,7 +28,7 @@ def test_a_run_of_another_case_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None
     roles, asked = rpc_basics.roles, rpc_basics.Case(steps=1)
     other = replace(asked, seed=1)
     monkeypatch.setattr(rpc_basics, "roles", lambda _: roles(other))
-    row = verify(asked)
+    row = played(asked)()
     assert row.verdict == "wrong"
     assert row.difference == f"the trace is of another case: {other}"
 
