@@ -59,7 +59,7 @@ def layouts(failed: Failed) -> Iterator[Cause]:
         return right if right.dim() != 2 else right.t().reshape(failed.yours[name].shape)
 
     yield Cause("transposed", "transposed", transposed)
-    for name in failed.names:
+    for name in failed.stages.names(failed.place):
         if name != failed.first and failed.right[name].shape == failed.right[failed.first].shape:
             yield Cause("other-tensor", f"that of {name}", {failed.first: failed.right[name]}.get)
 

@@ -146,15 +146,11 @@ class Cause:
 
 @dataclass
 class Failed:
-    """The stage that is explained. ``names``: its tensors; ``first``: the first wrong one."""
+    """The stage that is explained. ``first``: the first wrong tensor in it."""
 
     stages: Stages
     place: Place
     train: Train
-
-    @cached_property
-    def names(self) -> list[str]:
-        return self.stages.names(self.place)
 
     @property
     def first(self) -> str:
