@@ -189,13 +189,9 @@ def _cause(failed: Failed) -> tuple[str, list[str]]:
                 found[how].append(each)
         for how, said in (("bits", "bit for bit"), ("rounding", "up to rounding")):
             if found[how] and (how == "bits" or not short):  # in bfloat16 many a cause is within rounding
-                return found[how][0].id, [f"It is, {said}: {_either(found[how])}", *broken]
+                either = "; or: ".join(each.text for each in found[how])  # the numbers cannot tell between them
+                return found[how][0].id, [f"It is, {said}: {either}", *broken]
     return "unexplained", ["None of the mistakes that are tried gives these numbers.", *broken]
-
-
-def _either(found: Sequence[Cause]) -> str:
-    """All mistakes that give the numbers, because the numbers cannot tell between them."""
-    return "; or: ".join(each.text for each in found)
 
 
 def _nan(name: str, mine: torch.Tensor, before: int, wrong: Sequence[str], more: str) -> list[str]:
