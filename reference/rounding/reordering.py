@@ -124,12 +124,14 @@ class Reordered(TorchDispatchMode):
         return known and _PIECES < count <= most and size <= _IN_TURN and self.coin()
 
     def move(self, result: Any) -> None:
-        """Move each element of one or several results by -1, 0 or 1 ULP."""
+        """Move results in place, by -1, 0 or 1 ULP. An element whose mantissa ends in zeros (0, 1, 2) stays."""
         if isinstance(result, list | tuple):
             for each in result:
                 self.move(each)
         elif isinstance(result, torch.Tensor) and result.is_floating_point():
-            _move(result, self.draws)
+            steps = torch.randint(-1, 2, result.shape, generator=self.draws, dtype=torch.int8)
+            bits = result.view(_INTEGERS[result.element_size()])
+            bits.add_(steps * (bits & _SECOND_HALF[result.dtype] != 0))
 
     def decided(self, tensor: torch.Tensor) -> torch.Tensor:
         """Prepare a ReLU's input: draw the sign of elements that one rounding of the largest element could move across
@@ -149,10 +151,3 @@ class Reordered(TorchDispatchMode):
 @functools.cache
 def _name(func: Any) -> str:
     return str(func).removeprefix("aten.")
-
-
-def _move(tensor: torch.Tensor, draws: torch.Generator) -> None:
-    """Move elements in place. If the second half of an element's mantissa is zero (0, 1, small integers), it stays."""
-    steps = torch.randint(-1, 2, tensor.shape, generator=draws, dtype=torch.int8)
-    bits = tensor.view(_INTEGERS[tensor.element_size()])
-    bits.add_(steps * (bits & _SECOND_HALF[tensor.dtype] != 0))
