@@ -235,15 +235,12 @@ def _check_files(folder: Path, digests: dict[str, str]) -> None:
     for new in sorted(there - set(digests)):
         raise SuiteBroken(f"{folder}: {shown(new)} is no file of the suite")
     for name, digest in digests.items():
-        if hashlib.sha256(_content(folder / name)).hexdigest() != digest:
+        try:
+            content = content_of(folder / name, LONGEST)
+        except Unusable as error:
+            raise SuiteBroken(str(error)) from error
+        if hashlib.sha256(content).hexdigest() != digest:
             raise SuiteBroken(f"{folder}: {name} has changed since the suite was exported")
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return content_of(path, LONGEST)
-    except Unusable as error:
-        raise SuiteBroken(str(error)) from error
 
 
 def _object(path: Path, forms: Mapping[str, Form] | None = None, **absent: Any) -> dict[str, Any]:
