@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -44,30 +44,24 @@ def watch(title: str, *, logged: bool = False) -> Iterator[Report]:
             show(record["step"], record["steps"], record["loss"])
 
     # Other ranks write to the same terminal, and each bar would erase theirs.
-    with _bar(title) if has_bars() and not logged else _lines(title) as show, _told():
-        handler, level = steps.StepHandler(partial(report, "")), steps.logger.level
-        if logged:
-            steps.logger.addHandler(handler)
-            steps.logger.setLevel(logging.INFO)
-        try:
-            yield report
-        finally:
-            steps.logger.removeHandler(handler)
-            steps.logger.setLevel(level)
+    shown = _bar(title) if has_bars() and not logged else _lines(title)
+    own = _heard(steps.logger, steps.StepHandler(partial(report, ""))) if logged else nullcontext()
+    # Which lives a world has: one line at the end and one at the begin of each.
+    with shown as show, own, _heard(logging.getLogger("reference.world.world"), logging.StreamHandler()):
+        yield report
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Print which lives a world has, one line at the end and one at the begin of each."""
-    lives, handler = logging.getLogger("reference.world.world"), logging.StreamHandler()
-    level = lives.level
-    lives.addHandler(handler)
-    lives.setLevel(logging.INFO)
+def _heard(logger: logging.Logger, handler: logging.Handler) -> Iterator[None]:
+    """Handle what a logger says from INFO on, in this block."""
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
     try:
         yield
     finally:
-        lives.removeHandler(handler)
-        lives.setLevel(level)
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 @contextmanager
