@@ -22,7 +22,7 @@ Told = Mapping[str, Any]
 def write_sweep_page(
     path: Path, report: Told, kinds: Sequence[str], runs: Mapping[str, tuple[Path, Judgement]]
 ) -> None:
-    """Write the page at ``path``, and the pages of runs into a folder beside it, in place of another sweep's.
+    """Write the page at ``path``, and the pages of runs into a folder beside it.
 
     ``kinds``: the columns; ``runs``: the folder and the judgement of each run that has a page, by its plan.
     """
@@ -30,8 +30,6 @@ def write_sweep_page(
     pages = {plan: f"{place.name}/{number:04d}.html" for number, plan in enumerate(runs)}
     if runs:
         place.mkdir(exist_ok=True)
-    for old in place.glob("[0-9][0-9][0-9][0-9].html"):
-        old.unlink()
     for plan, (folder, judgement) in runs.items():
         with whole(path.parent / pages[plan]) as scratch:
             scratch.write_text(page(Facts(record.read(folder)), judgement, folder), encoding="utf-8")

@@ -22,7 +22,6 @@ from faults.ledger import Timeline, record
 from faults.ledger.record import COMMAND, End, Run
 from faults.plan import Plan
 from faults.report.page import page
-from faults.report.sweep_page import write_sweep_page
 from tests.golden import store
 from tests.golden.rows import rows
 from tests.judge.by_hand import CRASH, DELAY, PAY, calls, crashed, event, fired, raised, script, started
@@ -256,13 +255,3 @@ def test_a_run_whose_ends_nobody_has_recorded_is_drawn(tmp_path: Path) -> None:
     assert found["lanes"] == ["a", "b", "c"]
     assert [call[4] for call in found["calls"]] == ["ok"] * 3
     assert [str(life[-1]) for life in found["lives"] if isinstance(life, list)] == ["has no recorded end"] * 2
-
-
-def test_a_sweeps_page_replaces_the_pages_of_another_sweep(tmp_path: Path) -> None:
-    runs = tmp_path / "sweep-runs"
-    runs.mkdir()
-    for name in ("0010.html", "notes.html"):
-        (runs / name).touch()
-    report = {"program": "p", "runs": [], "not_run": 0, "not_hurt": []}
-    write_sweep_page(tmp_path / "sweep.html", report, [], {})
-    assert [each.name for each in runs.iterdir()] == ["notes.html"]
