@@ -65,8 +65,8 @@ _NAMES = [next(iter(kind.named_variants()))[0] for kind in CALLS]
 
 
 def _plans(sites: Mapping[str, Called], moments: Sequence[Moments], turn: float) -> Iterator[str]:
-    """A plan for each site and each kind that can hit it, as a sweep hits it first; then for each moment, of those that
-    differ in their number for the first. The other kinds, which can hit the same moments, only for the first one."""
+    """A plan for each site and each kind that can hit it, as a sweep hits it first. Then one of each other kind for the
+    first moment, and a `Crash` for each moment; of moments that differ in their number, for the first."""
     others = every_way({}, turn, AT.keys() - {"Crash at"}, moments[:1])
     for each in (*every_way(sites, turn, _NAMES), *others, *every_way({}, turn, ["Crash at"], moments)):
         if isinstance(each, Unhurt):

@@ -22,7 +22,7 @@ from reference.world.start import LONGEST
 
 # Seconds that a tutorial's roles wait for each other. Short, because most runs here lose a role or a message.
 TIMEOUT = 3.0
-WITH_CUDA = 30.0  # which starts while others wait
+WITH_CUDA = 30.0  # CUDA starts while others wait
 
 
 class TutorialTarget:

@@ -84,7 +84,7 @@ class Facts:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.allowed = cache(partial(allowed, run))  # which goes through all calls
+        self.allowed = cache(partial(allowed, run))  # once for each time: it goes through all calls
 
     @cached_property
     def lives(self) -> list[Life]:

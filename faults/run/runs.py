@@ -37,7 +37,7 @@ start.also_preloaded.append(hook.__name__)  # `scope` makes every role import it
 def scope(
     plan: Plan,
     folder: str | os.PathLike[str],
-    roles: Sequence[str] = (),
+    roles: Collection[str] = (),
     *,
     record: bool = False,
 ) -> Iterator[dict[str, Any]]:
@@ -48,7 +48,7 @@ def scope(
     the scope heals and removes that network. ``record``: write ledgers even for an empty plan.
 
     Raises:
-        PlanError: `renewed` refuses the folder, or ``roles`` lacks a role that the plan names.
+        PlanError: `renewed` refuses the folder, or `check_roles` the plan.
         NetworkError: the plan has faults of a network, and this machine cannot make them.
         OSError: the folder cannot be made or written.
     """
@@ -62,14 +62,14 @@ def scope(
 
 
 @contextmanager
-def at_work(plan: Plan, place: Path, roles: Sequence[str], *, record: bool) -> Iterator[dict[str, Any]]:
+def at_work(plan: Plan, place: Path, roles: Collection[str], *, record: bool) -> Iterator[dict[str, Any]]:
     """Yield the arguments of `scope` for a folder that has its plan already. Raises NetworkError."""
     with ExitStack() as stack:
         arguments: dict[str, Any] = {"before": partial(hook.install, place, record=record)}
         if lasting(plan):  # a role that a `Pause` stopped goes on later, so the launcher has to wait longer for it
             arguments["grace"] = min(GRACE + lasting(plan), LONGEST)
         if plan.at("network"):
-            stack.enter_context(network.Network(roles, place, plan))
+            stack.enter_context(network.Network(list(roles), place, plan))
             arguments["options"] = network.Network.options
         yield arguments
 
@@ -80,6 +80,7 @@ def check_roles(plan: Plan, roles: Collection[str]) -> None:
 
     Raises:
         PlanError: the plan names such a role, or has such a fault.
+        WorldError: `Roles` have an RPC option that is unknown.
     """
     mapped = [name for name in roles if chosen_options(roles, name, None).get("device_maps")]
     for fault in plan.faults:
@@ -165,7 +166,7 @@ def _launch_and_record(
     bound = bound_of_timeout(subject.timeout)
     due = min(60.0 + 2 * bound + lasting(plan), LONGEST) if deadline is None else deadline
     begun = time.monotonic()
-    with at_work(plan, place, list(subject.roles), record=recorded) as arguments, adopting() as left:
+    with at_work(plan, place, subject.roles, record=recorded) as arguments, adopting() as left:
         arguments["options"] = {**arguments.get("options", {}), "rpc_timeout": subject.timeout}
         if restarts and subject.checkpoints is not None:
             arguments |= {"checkpoints": subject.checkpoints(place / CHECKPOINTS), "restarts": restarts}

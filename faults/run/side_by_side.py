@@ -82,7 +82,7 @@ class _Worker:
 
     def __init__(self, run: Runner, folder: Path) -> None:
         self.connection, theirs = _CONTEXT.Pipe()
-        # The folder has that of the forkserver. If the workers claimed it, it would be free when one of them ends.
+        # It has the shared forkserver's socket. If the workers claimed it, it would be free when one of them ends.
         temporary_folders.claim_sockets()
         resource_tracker.ensure_running()  # it unblocks signals
         with interrupts.held():
@@ -109,7 +109,8 @@ class _Worker:
     def interrupt(self, error: object, *more: object) -> None:
         """Interrupt what the process runs, if an error ends the sweep."""
         if error is not None and not self.connection.poll():  # it has not ended, so the id is its own
-            os.kill(self._process.pid or 0, signal.SIGINT)
+            with suppress(ProcessLookupError):  # unless it ends now
+                os.kill(self._process.pid or 0, signal.SIGINT)
 
     def close(self) -> None:
         """Wait until the process, which has nothing more to do, has ended. Its own end of the connection says so, even

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from faults import hook
 from faults.inject.call.delivery import LONG
@@ -17,7 +17,9 @@ from faults.ledger.ledger import Timeline, read
 from faults.ledger.record import Run
 from faults.plan.plan import PlanError
 from faults.run.runs import check_roles, prepared, scope
-from faults.testing.plan_marks import Wanted
+
+if TYPE_CHECKING:  # it imports pytest, and roles import this module
+    from faults.testing.plan_marks import Wanted
 
 UNUSED = (
     "no role has started RPC under the plan: wanted the fixture world (as an argument or by usefixtures), fresh_world, "
@@ -37,11 +39,11 @@ class ActivePlan:
     def __str__(self) -> str:
         return str(self.plan)
 
-    def arguments(self, roles: Sequence[str] = ()) -> dict[str, Any]:
+    def arguments(self, roles: Collection[str] = ()) -> dict[str, Any]:
         """Return the arguments for ``launch(roles, **arguments)``, once. A network stays until the test's end.
 
         Raises:
-            PlanError: the plan is in use already, or it names a role that is not in ``roles``.
+            PlanError: the plan is in use already, or `check_roles` refuses it.
             NetworkError: the plan has faults of a network, and this machine cannot make them.
         """
         if roles:
@@ -71,7 +73,7 @@ class ActivePlan:
         with self._excused():
             self.activate(world)
 
-    def offered(self, roles: Sequence[str]) -> dict[str, Any]:
+    def offered(self, roles: Collection[str]) -> dict[str, Any]:
         """Return `arguments` for a fresh world; none if an imposed plan does not suit it, or is in use already."""
         if self.imposed and self._used:
             return {}

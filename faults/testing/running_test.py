@@ -69,7 +69,7 @@ class RunningTest:
         before = partial(rref_leaks.record_counts, str(arguments["folder"]), self.trace)
         arguments = merge_launch_arguments(arguments, {"before": before})
         if self.plan is not None and not healthy:
-            arguments = merge_launch_arguments(arguments, self.plan.offered(list(roles)))
+            arguments = merge_launch_arguments(arguments, self.plan.offered(roles))
         self.worlds.append(launch(roles, **arguments))
         return self.worlds[-1]
 
@@ -155,7 +155,7 @@ def _last(title: str, what: str, lines: Sequence[str]) -> tuple[str, str]:
 
 def place_for(folder: str | os.PathLike[str], test: str) -> Path:
     """Make a new folder for this test in ``folder``. Raises OSError: it cannot be made."""
-    name = re.sub(r"[^\w.-]+", "_", test, flags=re.ASCII)[-150:]  # a longer name may be refused, in bytes
+    name = os.fsencode(re.sub(r"[^\w.-]+", "_", test))[-150:].decode(errors="ignore")  # 255 bytes are the most
     make_private(Path(folder))
     for number in itertools.count(1):
         place = Path(folder) / (name if number == 1 else f"{name}-{number}")

@@ -91,6 +91,9 @@ def status_of(module: str, *others: str) -> int:
         if status != 2:  # `main` has not told it
             _say(f"error: {cause}")
         status = 2
+    if status == 2 and interrupts.came():  # then what failed is its report, which nobody reads any more
+        _say("interrupted")
+        status = interrupts.STATUS
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -18,7 +18,7 @@ def export(folder: Path, entries: Sequence[Entry]) -> None:
     """Write ``suite.json``, ``commitments.json`` and a folder of each case into ``folder``, which must be empty.
 
     Raises:
-        Unusable: the folder cannot be made or written, or is not empty.
+        Unusable: the folder cannot be made or written, is not empty, or another process fills it.
         OSError: the folder cannot be written any more.
     """
     with filled(folder):

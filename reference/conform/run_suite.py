@@ -35,7 +35,7 @@ def run_suite(
     """Run the command for all ``cases`` and leave the results in ``out``. ``told`` gets the id of each case that ended.
 
     Raises:
-        Unusable: ``out`` cannot be made or written, is not empty, or is inside the suite.
+        Unusable: ``out`` cannot be made or written, is not empty, is inside the suite, or another process fills it.
         BadInput: the command cannot be started, or took too long and runs as another user.
         OSError: ``out`` cannot be written any more.
     """

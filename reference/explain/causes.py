@@ -33,7 +33,7 @@ def moments(failed: Failed) -> Iterator[Cause]:
         yield Cause("not-updated", text, failed.before)
         last, before = failed.stages.steps(kind)[-1], failed.before(failed.first)
         if step < last and before is not None and not same_bits(before, failed.yours[failed.first]):
-            text = "your own parameters of the last step: recorded without a copy?"
+            text = "your own parameters of the last step: recorded without a copy, or not updated any more?"
             yield Cause("no-copy", text, lambda name: failed.yours.get(parameter_before(last + 1, own_name(name))))
     near = sorted(failed.stages.steps(kind), key=lambda other: (abs(other - step), other))
     for other in near:

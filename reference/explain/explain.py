@@ -79,12 +79,13 @@ def explain(yours: Named, reference: Trace | Named, given: Collection[str] = ())
     if spoilt:
         before = {*order[: order.index(spoilt)]} - {*given}
         wrong = [name for name in far if name in before]
-        lines += _nan(spoilt, every[spoilt], len(before), wrong, more)
+        plain = Explanation("nan", [*lines, *_nan(spoilt, every[spoilt], len(before), wrong, more)])
+        lines += _nan(spoilt, every[spoilt], len(before), (), more)
         # Its own step is not explained: twins that follow may have NaN there, too.
         every = {name: tensor for name, tensor in every.items() if place_of(name)[0] < place_of(spoilt)[0]}
         counted, far = ([name for name in some if name in every] for some in (counted, far))
         if not far:
-            return Explanation("nan", lines)
+            return plain
     if not differing:
         return Explanation("structure" if lines else "", lines)
     if not far:
@@ -99,6 +100,8 @@ def explain(yours: Named, reference: Trace | Named, given: Collection[str] = ())
         try:
             found = _explained(Trace(case, every), wanted, exact)
         except Exception as error:
+            if spoilt:  # an agent's twin cannot act by its parameters after the last ones that are given
+                return plain
             found = Explanation("failed", [one_line(f"The explanation failed: {type(error).__name__}: {error}")])
     if found.place:  # what is before this stage is right
         later = {*order[next(n for n, name in enumerate(order) if place_of(name) == found.place) :]}

@@ -84,9 +84,11 @@ def stages_of(run: Trace, train: Train) -> Stages:
     if not differing or not hasattr(run.case, "dtype"):
         return Stages(run, found, differing)
 
+    last = max(place_of(name)[0] for name in names)
+
     def of_run(twin: Trace) -> Trace:
-        """Leave out what the run lacks: after the end of a run that diverges, its twins may have NaN."""
-        return Trace(twin.case, {name: tensor for name, tensor in twin.tensors.items() if name in run.tensors})
+        """Leave out later steps than the run's last: after the end of a run that diverges, its twins may have NaN."""
+        return Trace(twin.case, {name: each for name, each in twin.tensors.items() if place_of(name)[0] <= last})
 
     with following(run.tensors):
         others, exact = twins_for(found, run, train, ORDERS)

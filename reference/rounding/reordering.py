@@ -44,6 +44,7 @@ def twins_for(
 
     A float64 run's own twin is the float64 twin. Then the reordered twins alone tell how far apart correct runs are.
     All but a run's own twin are computed on the CPU, also for a run on a GPU: its rounding is that of another order.
+    Where there is no GPU, its own one is, too (`proven`).
     """
     case: Any = twin.case.on_cpu()
     others = (reordered(train_locally, case, run, seed) for seed in range(orders))

@@ -156,6 +156,10 @@ def place_of(path: str | os.PathLike[str]) -> Path:
     return Path(path).resolve()
 
 
+# How a write fails.
+_OF_WRITES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
 @contextmanager
 def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give the block a new file beside ``path`` to write; at the end of the block it replaces the file at ``path``.
@@ -175,7 +179,7 @@ def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
         scratch.chmod(mode)  # the writer may have replaced the file by one of its own
         scratch.replace(target)
     except OSError as error:
-        if error.errno and error.filename is None:  # of a write: the kernel names no file
+        if error.errno in _OF_WRITES and error.filename is None:  # the kernel names no file
             raise Unusable(target, error) from error
         raise
     finally:

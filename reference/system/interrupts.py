@@ -24,6 +24,7 @@ _answered: tuple[signal.Signals, ...] = SIGNALS
 _depth = 0  # how many blocks of `held` are running, in all threads
 _waiting: list[int] = []  # the signals that came during such a block
 _last = -TOGETHER  # when the command was last interrupted
+_came = False  # whether it was
 
 
 def under_torchrun() -> bool:
@@ -39,7 +40,8 @@ def leave_to_torchrun() -> None:
     """
     global _answered
     _answered = ()
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def leave_at_once() -> None:
@@ -49,9 +51,14 @@ def leave_at_once() -> None:
 
 def listen() -> None:
     """From now on a signal raises KeyboardInterrupt in the main thread."""
-    global _last
-    _last = -TOGETHER
+    global _last, _came
+    _last, _came = -TOGETHER, False
     _handle(_interrupt)
+
+
+def came() -> bool:
+    """Whether the command was interrupted while it listened."""
+    return _came
 
 
 def over() -> None:
@@ -97,11 +104,11 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    global _last
+    global _last, _came
     if _depth:  # a thread of torch or numpy may receive a signal that this thread has blocked
         _waiting.append(number)
     elif time.monotonic() - _last >= TOGETHER:
-        _last = time.monotonic()
+        _last, _came = time.monotonic(), True
         raise KeyboardInterrupt
 
 

@@ -140,8 +140,7 @@ class Checkpoints:
             raise Unusable(self.folder, f"no checkpoint can be used: {'; '.join(reasons)}")
         for reason in reasons:
             logger.warning("a checkpoint is not used: %s", reason)
-        with suppress(OSError):  # for instance a folder that can only be read, of optional checkpoints
-            replace(self, life="").tidy()
+        replace(self, life="").tidy()
         return replace(self, life=secrets.token_hex(4), start=start, resume=True)
 
     def steps(self) -> list[int]:
@@ -189,12 +188,12 @@ class Checkpoints:
             _sync(scratch)
         _sync(self.folder)
         moments.tell(moments.of_checkpoint, "valid", step)
-        with suppress(OSError):
-            self.tidy()
+        self.tidy()
         return True
 
     def tidy(self) -> None:
-        """Remove what the last valid steps and this life do not need. What another run made valid stays."""
+        """Remove what the last valid steps and this life do not need. What another run made valid stays; so does
+        what cannot be removed: a folder of optional checkpoints may be one that can only be read."""
         needed: dict[int, str] = {}
         strange: set[int] = set()
         for step in self.steps():
@@ -206,7 +205,8 @@ class Checkpoints:
             if len(needed) < KEPT:
                 needed[step] = life
             else:
-                (self.folder / f"{step:08d}.json").unlink(missing_ok=True)  # before its parts
+                with suppress(OSError):
+                    (self.folder / f"{step:08d}.json").unlink(missing_ok=True)  # before its parts
         oldest = min(needed) if len(needed) == KEPT else 0
         paths = list(self.folder.iterdir())
         parts = [found for path in paths if (found := _PART.fullmatch(path.name)) and found["step"]]
@@ -223,7 +223,8 @@ class Checkpoints:
             else:
                 unneeded = int(found["step"]) not in strange and needed.get(int(found["step"])) != found["life"]
             if unneeded:
-                path.unlink(missing_ok=True)
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)
 
 
 class _Own:

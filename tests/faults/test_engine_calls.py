@@ -206,6 +206,16 @@ def test_a_gradient_that_leaves_after_the_plans_end_is_not_hurt(world: World, tm
     assert world.call("a", engine.backwards, "b", 1, shop.deactivate) == HEALTHY[:1]
 
 
+def test_a_gradient_of_an_earlier_plans_graph_is_none_of_the_next_plan(world: World, tmp_path: Path) -> None:
+    first = prepared(Plan.parse(f"Delay site={BACKWARD} role=a nth=1 side=request seconds=1"), tmp_path / "first")
+    second = prepared(Plan.parse("seed=0"), tmp_path / "second")
+    world.call("a", shop.activate, str(first), "a")
+    another = partial(shop.activate_another, str(second), "a")
+    assert world.call("a", engine.backwards, "b", 1, another) == HEALTHY[:1]
+    world.call("a", shop.deactivate)
+    assert not [event for place in (first, second) for event in ledger.read(place).of("gradient")]
+
+
 def test_a_delay_loses_nothing(world: World, tmp_path: Path) -> None:
     plan = "; ".join(f"Delay site={BACKWARD} role={role} nth=2 side=request seconds=0.1" for role in "ab")
     found, timeline = hurt(world, tmp_path, plan)

@@ -38,6 +38,8 @@ def test_a_fault_that_takes_the_channels_for_cuda_is_refused_with_device_maps(te
     roles = Roles({"a": name, "b": name}, {"device_maps": {}}, {"b": {"device_maps": {"a": {"cuda:0": "cuda:0"}}}})
     with pytest.raises(PlanError) as refused:
         check_roles(Plan.parse(text), roles)
+    with pytest.raises(PlanError, match="b has device maps"), scope(Plan.parse(text), tmp_path, roles):
+        pytest.fail("the scope began")
     assert str(refused.value) == f"{text}: b has device maps, wanted roles without"
     with pytest.raises(PlanError, match=r": b has device maps, "):
         run(Subject("mapped", roles, 3.0), Plan.parse(text), tmp_path / "run")

@@ -384,18 +384,24 @@ def test_a_life_goes_on_from_optional_checkpoints_although_the_disk_is_full(
 
 
 def test_what_cannot_be_removed_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For instance what a killed life has left in a folder that can only be read now."""
+    """For instance another user's. The rest is removed all the same."""
+    stays, goes = (tmp_path / f".{digit * 16}.json" for digit in "01")
+    unlink = Path.unlink
 
     def refuse(path: Path, missing_ok: bool = False) -> None:
-        if path.exists():
+        if path in (stays, tmp_path / "00000001.json") and path.exists():
             raise OSError(errno.EROFS, "Read-only file system")
+        unlink(path, missing_ok)
 
-    (tmp_path / f".{'0' * 16}.json").touch()
+    stays.touch()
+    goes.touch()
     monkeypatch.setattr(Path, "unlink", refuse)
     shared = alone(tmp_path)
-    for step in (1, 2, 3):
+    for step in (1, 2, 3, 4):
         save(step, value=torch.zeros(1))
-    assert shared.steps() == [3, 2, 1]
+    assert shared.steps() == [4, 3, 1]
+    assert stays.exists()
+    assert not goes.exists()
 
 
 def test_a_full_disk_ends_the_role_in_one_line_otherwise(tmp_path: Path) -> None:

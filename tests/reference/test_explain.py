@@ -331,7 +331,7 @@ def spoilt(tensors: Named) -> Named:
 # What a program may record, by the cause that is told.
 CHANGES: dict[str, tuple[Callable[[Named], Named], str]] = {
     "other-step": (late, "It is, bit for bit: that of step 0000"),
-    "no-copy": (uncopied, "It is, bit for bit: your own parameters of the last step: recorded without a copy?"),
+    "no-copy": (uncopied, "It is, bit for bit: your own parameters of the last step: recorded without a copy"),
     "transposed": (transposed, "It is, bit for bit: transposed"),
     "structure": (from_one, "counted from 1?"),
     "nan": (spoilt, "NaN or infinity begins in 0002/gradient/3.weight: 40 of 40 numbers"),
@@ -361,6 +361,20 @@ def test_of_a_run_that_diverges_the_steps_before_are_explained() -> None:
     found = explain(load("batch_parameter_server").train_locally(replace(case, lr=1e25)).tensors, twin)
     assert (found.cause, found.place) == ("nan", (0, "parameter")), found
     assert "tensors before step 0001 differ by more than rounding, the first is 0000/parameter/" in str(found)
+
+
+def test_of_an_agent_that_diverges_no_explanation_fails() -> None:
+    """With its last parameters before NaN the twin can choose no action."""
+    twin = prepared("reinforce-002").twin
+    factors = {0: 1.0, 1: 1e30}
+    wrong = {
+        name: factors.get(place_of(name)[0], torch.nan) * t if "/parameter/" in name else t
+        for name, t in twin.tensors.items()
+    }
+    found = explain(wrong, twin)
+    assert found.cause == "nan"
+    assert "tensors before it have none; " in str(found)
+    assert "failed" not in str(found)
 
 
 @pytest.mark.long

@@ -191,6 +191,16 @@ def test_a_command_whose_output_nobody_reads_keeps_its_status(
     assert done.returncode == status
 
 
+def test_an_interrupted_command_whose_report_nobody_reads_is_interrupted(tmp_path: Path) -> None:
+    """As that of ``verify | tee log``: Ctrl-C ends ``tee``, too."""
+    main = "\n    import signal\n    try: signal.raise_signal(2)\n    finally: print('rows', flush=True)"
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as nobody:
+        done = command(tmp_path, main, stdout=nobody, stderr=subprocess.PIPE, timeout=60)
+    assert (done.returncode, done.stderr) == (130, b"error: [Errno 32] Broken pipe\ninterrupted\n")
+
+
 def test_a_command_without_standard_streams_writes_to_no_file_of_its_own(tmp_path: Path) -> None:
     """``>&- 2>&-`` starts a command so. The processes that it starts can write, too."""
     main = "file = open('kept', 'w'); print(1); sys.stderr.write('2'); os.write(1, b'text'); os.write(2, b'text'); "

@@ -155,6 +155,11 @@ def deactivate() -> None:
     hook.deactivate()
 
 
+def activate_another(folder: str, role: str) -> None:
+    deactivate()
+    activate(folder, role)
+
+
 def process_id() -> int:
     return os.getpid()
 
