@@ -19,7 +19,7 @@ def batch():
 def comes(name):
     come.append(name)
     if len(come) == len(NAMES):
-        threading.Timer(0.5, shutdown_has_begun.set).start()
+        threading.Timer(3.0, shutdown_has_begun.set).start()
 
 
 def keep(rref):
