@@ -12,7 +12,7 @@ import signal
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from multiprocessing import forkserver, resource_tracker, util
+from multiprocessing import forkserver, util
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,6 @@ class _Worker:
         self.connection, theirs = _CONTEXT.Pipe()
         # It has the shared forkserver's socket. If the workers claimed it, it would be free when one of them ends.
         temporary_folders.claim_sockets()
-        resource_tracker.ensure_running()  # it unblocks signals
         with interrupts.held():
             self._process = _CONTEXT.Process(target=_serve, args=(run, folder, theirs))
             self._process.start()

@@ -33,6 +33,14 @@ from tests.support.targets import options, read_report, sweep_of
 pytestmark = pytest.mark.usefixtures("own_folder")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _healthy_run() -> None:
+    """Start the shared forkserver as a sweep's healthy run does, because later tests of this process need what it has
+    imported."""
+    with launch({"a": name}) as world:
+        world.wait()
+
+
 def cells(count: int) -> list[Cells]:
     return [
         (Cell("m:f", "Duplicate", "first", Fault(kind="Duplicate", site="m:f", nth=n)),) for n in range(1, count + 1)
