@@ -109,7 +109,7 @@ class Agent(cartpole.Learner):
         self.optimizer = optim.Adam(self.policy.parameters(), lr=case.lr)
         self.running_reward = 0.0
         self.rngs = [cartpole.ObserverRng(case, name) for name in self.observers]
-        self.states = np.zeros((case.observers, 1, cartpole.sizes_of(case.env)[0]), dtype=case.dtype)
+        self.states = np.zeros((case.observers, cartpole.sizes_of(case.env)[0]), dtype=case.dtype)
         self.lock = threading.Lock()
 
     @staticmethod
@@ -139,10 +139,11 @@ class Agent(cartpole.Learner):
             # `join` has what is published as ``pending_states`` and ``future_actions``: this call's future follows that
             # one by ``then``, which picks one observer's action. It refuses a second call in one step (S2.31).
             future_action, last = self.steps.join(self.observers[ob_id], pick=itemgetter(ob_id))
-            self.states[ob_id, 0] = state
+            self.states[ob_id] = state
             if last:
                 with self.steps.work("the policy"):
-                    states = torch.tensor(self.states)  # a copy: the graph keeps it, the next step overwrites (S2.26)
+                    # A copy, because the graph keeps it and the next step overwrites the states (S2.26).
+                    states = torch.from_numpy(self.states.copy())
                     actions = act(self.policy, states, self.saved)
         if last:
             # Outside the lock, because this makes every waiting observer's reply (S2.32).
@@ -189,7 +190,7 @@ class Agent(cartpole.Learner):
 def act(policy: nn.Module, states: torch.Tensor, saved: SavedActions, observer: int | None = None) -> list[int]:
     """Choose the next action of one observer, or of all, and save it with the probabilities of all actions."""
     dropout_mask, uniforms = saved.draws(observer)
-    probs = policy(states, dropout_mask).flatten(end_dim=-2)
+    probs = policy(states, dropout_mask)
     actions = [cartpole.pick(row, uniform) for row, uniform in zip(probs.tolist(), uniforms, strict=True)]
     saved.add(actions, probs, observer)
     return actions
@@ -269,10 +270,10 @@ def play_locally(case: Case, policy: Policy, games: Sequence[Game], saved: Saved
     for game in games:
         game.begin()
     for step in range(case.n_steps):
-        states = torch.tensor(np.stack([game.state for game in games]), dtype=case.torch_dtype).unsqueeze(1)
+        states = torch.tensor(np.stack([game.state for game in games]), dtype=case.torch_dtype)
         if case.batch:
             actions = act(policy, states, saved)
         else:
-            actions = [act(policy, state, saved, observer)[0] for observer, state in enumerate(states)]
+            actions = [act(policy, state[None], saved, observer)[0] for observer, state in enumerate(states)]
         for game, action in zip(games, actions, strict=True):
             game.step(action, last=step + 1 == case.n_steps)

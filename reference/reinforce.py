@@ -55,7 +55,7 @@ class Policy(nn.Module):
         self.affine2 = nn.Linear(cartpole.HIDDEN, actions)
 
     def forward(self, x: torch.Tensor, dropout_mask: torch.Tensor | None = None) -> torch.Tensor:
-        """``x`` is (1, inputs), or a batch (observers, 1, inputs); ``dropout_mask`` is None if nothing is dropped."""
+        """``x`` is (1, inputs), or a batch (observers, inputs); ``dropout_mask`` is None if nothing is dropped."""
         x = self.affine1(x)
         if dropout_mask is not None:
             x = x * dropout_mask

@@ -53,20 +53,21 @@ class SavedActions:
         self.width = len(draws) if batch else 1
         self._uniforms: list[list[float]] = torch.stack([each.uniforms for each in draws], dim=1).tolist()
         masks = [each.dropout_mask for each in draws if each.dropout_mask is not None]
-        self._dropout_mask = torch.stack(masks, dim=1).unsqueeze(2) if masks else None
+        # Taken apart here, because between calls even an index takes long (`log_probs`).
+        self._dropout_masks = torch.stack(masks, dim=1).unbind() if masks else [None] * len(self._uniforms)
         self._actions: list[list[list[int]]] = [[] for _ in range(len(draws) // self.width)]
         self._probs: list[list[torch.Tensor]] = [[] for _ in self._actions]
 
     def draws(self, observer: int | None = None) -> tuple[torch.Tensor | None, list[float]]:
         """Return the next step's dropout factors and action draws, for all observers or for one (from 0).
 
-        The factors are (observers, 1, HIDDEN) for all and (1, HIDDEN) for one; None if nothing is dropped.
+        The factors are (observers, HIDDEN) for all and (HIDDEN,) for one; None if nothing is dropped.
         """
         step = len(self._actions[observer or 0])
-        place = (step,) if observer is None else (step, observer)
-        dropout_mask = None if self._dropout_mask is None else self._dropout_mask[place]
-        uniforms = self._uniforms[step]
-        return dropout_mask, uniforms if observer is None else uniforms[observer : observer + 1]
+        dropout_mask, uniforms = self._dropout_masks[step], self._uniforms[step]
+        if observer is None:
+            return dropout_mask, uniforms
+        return None if dropout_mask is None else dropout_mask[observer], uniforms[observer : observer + 1]
 
     def add(self, actions: list[int], probs: torch.Tensor, observer: int | None = None) -> None:
         """Add the next step of all observers, or of this one; ``probs`` has shape (observers or 1, all actions)."""
