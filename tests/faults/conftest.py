@@ -11,20 +11,21 @@ from faults.inject.call.delivery import CalleeState
 from faults.inject.messages import small_files_only
 from faults.ledger import Ledger
 from tests.support import script_runs
+from tests.support.suite_runs import ROOT
 
 
 @pytest.fixture
 def plain(one_thread: None, tmp_path: Path) -> Iterator[None]:
-    """Let programs find this project only by `run_script`, and leave their files in the test's folder."""
+    """Let programs find this checkout, and leave their files in the test's folder."""
     with script_runs.plain(tmp_path):
         yield
 
 
 @pytest.fixture
 def plain_over_tcp(one_thread: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let programs find this project only by `run_script`, and use TCP, because the default transport spins."""
+    """Let programs find this checkout, and use TCP, because the default transport spins."""
     monkeypatch.setenv("TP_SOCKET_IFNAME", "lo")
-    monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     with small_files_only():
         yield
 

@@ -19,8 +19,8 @@ def own(name: str, place: Path) -> str:
 
 @contextmanager
 def plain(place: Path) -> Iterator[None]:
-    """Let programs find this project only by `run_script`, meet on the loopback interface, and leave their files in
-    ``place``, where `mp.spawn` keeps one for every process that was killed."""
-    with patch.dict(os.environ, TMPDIR=str(place), TP_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1"):
-        os.environ.pop("PYTHONPATH", None)
+    """Let programs find this checkout before an installed copy, in which no planted bug would be; meet on the loopback
+    interface; and leave their files in ``place``, where `mp.spawn` keeps one for every process that was killed."""
+    found = {"PYTHONPATH": str(SCRIPTS.parents[1])}
+    with patch.dict(os.environ, found, TMPDIR=str(place), TP_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1"):
         yield
