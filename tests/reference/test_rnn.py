@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reference.rnn import Case, roles, train_locally
+from reference.rnn import Case, RNNModel, roles, train_locally
 from reference.trace import CaseError
 from reference.world import World
 from tests.support.runs import against_twin, run_in
@@ -80,6 +80,16 @@ def test_a_text_that_has_changed_since_is_refused(tmp_path: Path) -> None:
         with pytest.raises(CaseError) as caught:
             use()
         assert str(caught.value) == told
+
+
+def wanted_gradients() -> list[bool]:
+    """Runs on trainer: whether each value of a model whose embedding and decoder live on ``ps`` wants gradients."""
+    sizes: dict[str, Any] = {"ntoken": 3, "ninp": 2, "nhid": 2, "nlayers": 1, "dropout": 0.0}
+    return [value.requires_grad for value in RNNModel("ps", **sizes, seed=0, dtype="float32").values().values()]
+
+
+def test_values_are_the_parameters_without_their_graph(world: World) -> None:
+    assert world.call("trainer", wanted_gradients) == [False] * 7
 
 
 def test_another_text_can_be_trained_on(world: World, tmp_path: Path) -> None:
