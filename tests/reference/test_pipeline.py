@@ -36,7 +36,7 @@ pytestmark = pytest.mark.world("master", *WORKERS, options={"num_worker_threads"
 
 @pytest.mark.parametrize(("num_split", "dtype", "record"), [(7, "float64", "every"), (32, "float32", "ends")])
 def test_mlp_equals_its_twin(world: World, num_split: int, dtype: str, record: str) -> None:
-    """tests/properties has cases of fewer micro-batches."""
+    """S4.3: as many micro-batches as asked for, also where they are not alike. tests/properties has cases of fewer."""
     trace = run_in(world, Case(num_split=num_split, depth=3, dtype=dtype, record=record, **MLP))
     assert against_twin(trace).equal
 

@@ -1,4 +1,4 @@
-"""Shards and the module that joins them: any two halves, and micro-batches by number."""
+"""Shards: micro-batches by number, each batch's own parameters and gradients."""
 
 from __future__ import annotations
 
@@ -14,53 +14,11 @@ import torch.distributed.rpc as rpc
 from torch import nn
 from torch.distributed.rpc import RRef
 
-from reference.pipeline import DistResNet50, SequentialShard
+from reference.pipeline import SequentialShard
 from reference.world import World, launch
 from tests.support.gpu import MAPPED, needs_gpu
 
-WORKERS = ("worker1", "worker2")
-
-
-pytestmark = pytest.mark.world("master", *WORKERS)
-
-
-class Noted(nn.Module):
-    """Passes on what it gets, and notes how many rows it had."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: list[int] = []
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.rows.append(len(x))
-        return x
-
-
-def rows(shard: RRef[Any]) -> list[int]:
-    """Runs on the shard's owner."""
-    return shard.local_value().seq.rows  # type: ignore[no-any-return]
-
-
-def micro_batches(num_split: int, batch: int) -> tuple[list[list[int]], bool]:
-    """Runs on the master: rows of the micro-batches that each shard saw, and whether the output is the input."""
-    model = DistResNet50(num_split, WORKERS, [partial(SequentialShard, Noted, num_split, 10.0)] * 2)
-    xs = torch.arange(2.0 * batch).view(batch, 2)
-    same = all(torch.equal(model(xs), xs) for _ in range(2))
-    seen = [
-        rpc.rpc_sync(name, rows, args=(r,)) for name, r in zip(WORKERS, (model.p1_rref, model.p2_rref), strict=True)
-    ]
-    return seen, same
-
-
-@pytest.mark.parametrize(
-    ("num_split", "batch", "parts"),
-    [(1, 8, [8]), (2, 8, [4, 4]), (8, 8, [1] * 8), (4, 10, [3, 3, 2, 2]), (6, 9, [2, 2, 2, 1, 1, 1])],
-)
-def test_num_split_is_the_number_of_micro_batches(world: World, num_split: int, batch: int, parts: list[int]) -> None:
-    """S4.3. This holds even if the batch cannot be split evenly: ``chunk(6)`` of 9 would give five."""
-    seen, same = world.call("master", micro_batches, num_split, batch)
-    assert seen == [2 * parts, 2 * parts]
-    assert same
+pytestmark = pytest.mark.world("worker1")
 
 
 def statistics_of(arrivals: list[int], *, by_number: bool) -> torch.Tensor:

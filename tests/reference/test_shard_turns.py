@@ -1,11 +1,10 @@
-"""Turns: blocks run one by one in the order of their numbers, and no caller waits in vain."""
+"""Turns of blocks, which test_shard.py runs in the order of their numbers: no caller waits in vain."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import permutations
 
 import pytest
 
@@ -35,11 +34,6 @@ def admit(
 def run(turns: Turns, number: int, work: Callable[[], object] = int) -> None:
     with turns.turn(number):
         work()
-
-
-@pytest.mark.parametrize("arrivals", list(permutations(range(4))))
-def test_work_runs_in_the_order_of_numbers_not_of_arrival(arrivals: tuple[int, ...]) -> None:
-    assert admit(Turns(10), arrivals) == ([0, 1, 2, 3], {})
 
 
 def test_a_failure_is_the_callers_own_and_ends_the_later_ones() -> None:
