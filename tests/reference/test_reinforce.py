@@ -1,4 +1,4 @@
-"""The agent of seed 000: what it learns from, and failing roles."""
+"""The agent of seed 000: failing roles, and a run that misses its goal."""
 
 from __future__ import annotations
 
@@ -6,23 +6,13 @@ import re
 from dataclasses import replace
 from typing import Any
 
-import pytest
-import torch
-
 import reference.reinforce
 from reference.outcome import Raised
 from reference.reinforce import Case
-from reference.training.cartpole import normalized
 from reference.verify.verify import long_cases, played
 from tests.support.runs import launch_and_wait
 
 SMALL = Case(steps=3, timeout=20.0)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_equal_returns_teach_nothing_and_are_no_nan(dtype: torch.dtype) -> None:
-    assert [each.tolist() for each in normalized([[1.0]], dtype)] == [[0.0]]
-    assert [each.tolist() for each in normalized([[2.0, 2.0], [2.0]], dtype)] == [[0.0, 0.0], [0.0]]
 
 
 def break_the_policy(role: str) -> None:

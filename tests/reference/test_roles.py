@@ -1,4 +1,4 @@
-"""Roles: names in rank order, serving roles, and each role's RPC options."""
+"""Roles: serving ones, and each role's RPC options."""
 
 from __future__ import annotations
 
@@ -8,11 +8,6 @@ from functools import partial
 
 from reference.roles import Roles, numbered, serve
 from reference.world.rpc_agent import chosen_options
-
-
-def test_numbered_roles_count_from_one() -> None:
-    assert numbered("trainer", 3) == ["trainer1", "trainer2", "trainer3"]
-    assert numbered("ps", 0) == []
 
 
 def test_serving_roles_come_last_and_return_at_once() -> None:

@@ -1,4 +1,4 @@
-"""The order of asynchronous workers: recorded in a trace, read from it, replayed, or refused."""
+"""Orders of workers and of arrivals that no twin can replay. tests/formulas and tests/properties replay others."""
 
 from __future__ import annotations
 
@@ -6,32 +6,14 @@ import pytest
 import torch
 
 from reference.parameter_server import Case
-from reference.trace.recorder import Recorder
 from reference.trace.trace import Trace, TraceError
-from reference.training.worker_order import (
-    PULL,
-    PUSH,
-    as_tensors,
-    by_turns,
-    record_arrivals,
-    recorded_arrivals,
-    recorded_order,
-)
+from reference.training.worker_order import PUSH, by_turns, recorded_arrivals, recorded_order
 
 WORKERS = ["worker1", "worker2"]
 
 
 def trace_of(events: torch.Tensor | None) -> Trace:
     return Trace(Case(steps=2, workers=2), {} if events is None else {"order/events": events})
-
-
-def test_by_turns_each_worker_pulls_and_pushes() -> None:
-    assert by_turns(2, 2) == [(PULL, 0), (PUSH, 0), (PULL, 1), (PUSH, 1)] * 2
-
-
-def test_a_recorded_order_is_read_as_it_was() -> None:
-    order = [(PULL, 1), (PULL, 0), (PUSH, 0), (PUSH, 1), (PULL, 0), (PULL, 1), (PUSH, 1), (PUSH, 0)]
-    assert recorded_order(trace_of(as_tensors(order)["events"]), WORKERS, 2) == order
 
 
 @pytest.mark.parametrize(
@@ -53,16 +35,6 @@ def test_an_order_that_cannot_be_replayed_is_refused(events: torch.Tensor | None
     with pytest.raises(TraceError) as caught:
         recorded_order(trace_of(events), WORKERS, 2)
     assert str(caught.value) == f"order/events: {message}"
-
-
-def test_the_order_of_each_round_comes_out_of_the_trace() -> None:
-    recorder = Recorder(Case(), {})
-    orders = [[2, 0, 1], [1, 2, 0]]
-    for round_, order in enumerate(orders):
-        record_arrivals(recorder, round_, order)
-    trace = recorder.trace()
-    assert list(trace.tensors) == ["0000/arrivals", "0001/arrivals"]
-    assert [recorded_arrivals(trace, round_, 3) for round_ in range(2)] == orders
 
 
 def test_no_trace_no_order() -> None:
