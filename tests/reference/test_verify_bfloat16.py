@@ -11,9 +11,7 @@ import torch
 
 from reference import load
 from reference.batch_parameter_server import initial_model, sgd
-from reference.conform.inputs import array_of, tensor_of
 from reference.conform.suite import CATALOGUE
-from reference.conform.tensor_file import BFLOAT16, dtype_name
 from reference.conform.twin import prepared
 from reference.explain.difference import difference_of
 from reference.explain.explain import explain
@@ -144,12 +142,3 @@ def test_every_parameter_is_updated() -> None:
         parameter.grad = torch.ones_like(parameter)
     sgd(case, model).step()
     assert all(bool((p != before[name]).all()) for name, p in model.named_parameters())
-
-
-@pytest.mark.parametrize("shape", [(), (2, 3)])
-def test_numbers_come_back_from_an_array_with_their_bits(shape: tuple[int, ...]) -> None:
-    tensor = torch.full(shape, 1.0039).to(torch.bfloat16)
-    array = array_of(tensor)
-    assert array.dtype == BFLOAT16
-    assert dtype_name(array) == "BF16"
-    assert torch.equal(tensor_of(array), tensor)
