@@ -186,6 +186,7 @@ _JUDGED = (
         pytest.param(["faults.strategies", "faults.inject.announcer"], "torch", id="data"),
         # It sets a variable of the environment, which every program that is started then has.
         pytest.param(["reference.verify.verify"], "gymnasium", id="judges"),
+        pytest.param(["reference.cli.table_command"], "matplotlib", id="tables"),  # before there is one to draw
         pytest.param(_JUDGED, "faults.judge", id="judged"),
     ],
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,6 @@ from reference.cli.table_command import (
     draw,
     over_splits,
     several,
-    table_of,
     timed,
 )
 from reference.pipeline import Case as Pipeline
@@ -34,31 +31,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-LINES = {"batched": [(1.0, 2.0), (2.0, 2.5)], "unbatched": [(1.0, 2.0), (2.0, 4.0)]}
-
-
-def test_a_picture_has_its_lines_and_words(tmp_path: Path) -> None:
-    path = tmp_path / "figure.svg"
-    draw(path, LINES, x="observers", y="seconds", title="times")
-    text = path.read_text()
-    for word in ("observers", "seconds", "times", "batched", "unbatched"):
-        assert f"<!-- {word} -->" in text
-    one = tmp_path / "one.svg"
-    draw(one, {"batched": LINES["batched"]}, x="observers", y="seconds")
-    assert "<!-- batched -->" not in one.read_text()
-
-
 def test_the_name_that_is_given_decides_the_format(tmp_path: Path) -> None:
-    """It may link to a file with another name."""
+    """It may link to a file with another name. A line alone needs no legend."""
     (tmp_path / "figure.svg").symlink_to("figure.txt")
-    draw(tmp_path / "figure.svg", LINES, x="", y="")
-    assert (tmp_path / "figure.txt").read_text().startswith("<?xml")
-
-
-@pytest.mark.long
-def test_matplotlib_is_imported_only_to_draw() -> None:
-    code = "import sys, reference.cli.main; assert not [name for name in sys.modules if name.startswith('matplotlib')]"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    draw(tmp_path / "figure.svg", {"batched": [(1.0, 2.0), (2.0, 2.5)]}, x="observers", y="seconds")
+    text = (tmp_path / "figure.txt").read_text()
+    assert text.startswith("<?xml")
+    assert "<!-- batched -->" not in text
 
 
 FAST = ["--steps", "2", "--n-steps", "5"]
@@ -155,16 +134,24 @@ def test_a_table_is_refused_under_torchrun(refused: Refused, monkeypatch: pytest
     assert "without torchrun" in refused("--compare-batching")
 
 
+def rows_of(output: str) -> list[list[str]]:
+    lines = [line for line in output.splitlines() if line.startswith("│")]
+    return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
+
+
 def test_a_finished_table_is_printed_and_drawn(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Real worlds, up to two observers."""
     options = ["--compare-batching", "--max-observers", "2", "--picture", "times.svg", *FAST]
     assert main(["run", "batch_reinforce", *options]) == 0
     out = capsys.readouterr().out
-    rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in out.splitlines() if line[:1] == "│"]
+    assert out.splitlines()[0].strip() == "batch_reinforce"
+    rows = rows_of(out)
     assert [row[0] for row in rows] == ["1", "2"]
     assert all(float(cell) > 0 for row in rows for cell in row[1:])
     assert "picture saved to times.svg" in out
-    assert "<!-- batch_reinforce -->" in (place / "times.svg").read_text()
+    drawn = (place / "times.svg").read_text()
+    for word in ("batch_reinforce", "observers", "seconds", "batched", "unbatched"):
+        assert f"<!-- {word} -->" in drawn
 
 
 def test_an_earlier_picture_is_not_replaced(refused: Refused, place: Path) -> None:
@@ -193,15 +180,15 @@ def test_an_interrupted_table_is_printed_as_far_as_it_came(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def measured(case: Any, deadline: float, report: object) -> Times:
-        if case.observers == 2:
+        if (case.observers, case.batch) == (2, False):
             raise KeyboardInterrupt
-        return Times(1.5, None)
+        return Times(2.5, 0.25) if case.batch else Times(1.5, None)
 
     monkeypatch.setattr(reference.cli.table_command, "timed", measured)
     monkeypatch.setattr(reference.cli.table_command, "warm_up", lambda: None)
     with pytest.raises(KeyboardInterrupt):
         main(["run", "batch_reinforce", "--compare-batching", "--max-observers", "2", *FAST])
-    assert "1.50" in capsys.readouterr().out
+    assert rows_of(capsys.readouterr().out) == [["1", "2.50", "1.50", "0.250", "-"]]
     assert not list(place.iterdir())
 
 
@@ -213,11 +200,3 @@ def test_the_clock_takes_a_steps_first_report() -> None:
         clock(role, {"step": step, "time": made})
     assert clock.times == [1.0, 2.0, 5.0, 5.5]
     assert clock.median() == 1.0
-
-
-def test_rows_that_are_not_complete_are_left_out() -> None:
-    times = {(1, "batched"): Times(2.0, 0.25), (1, "unbatched"): Times(3.0, 0.5), (2, "batched"): Times(1, 1)}
-    table = table_of(compared({}, 2), times, "x")
-    assert table.title == "x"
-    assert table.row_count == 1
-    assert [list(column.cells) for column in table.columns] == [["1"], ["2.00"], ["3.00"], ["0.250"], ["0.500"]]
