@@ -18,7 +18,7 @@ import faults.run.runs
 from faults.plan import Plan
 from faults.run.tutorial import of_tutorial
 from reference.cli import table_command
-from reference.outcome import Raised, WorldError
+from reference.outcome import Raised
 from reference.rpc.traffic import traffic
 from reference.system import network_namespace
 from reference.system.isolated_network import Network, network
@@ -116,13 +116,6 @@ def test_large_tensors_go_the_same_way_between_isolated_roles() -> None:
     assert sent[True] == sent[False]
 
 
-@pytest.mark.parametrize("wanted", [0, 1, None, "yes"])
-def test_isolated_is_true_or_false(wanted: Any, tmp_path: Path) -> None:
-    with pytest.raises(WorldError, match=rf"^isolated must be True or False, got {wanted!r}$"):
-        launch(["a"], isolated=wanted, folder=tmp_path / "new")
-    assert not (tmp_path / "new").exists()
-
-
 def test_where_isolation_is_not_allowed_the_world_is_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """`World.isolated` is False."""
     monkeypatch.setattr("reference.world.launcher.network", lambda: Network(lacking="not allowed"))
@@ -132,11 +125,18 @@ def test_where_isolation_is_not_allowed_the_world_is_like_any_other(monkeypatch:
         assert reaches(ports_of(world.pids["a"])[0])
 
 
+def said(*command: str, **variables: str) -> str:
+    """Return what a command prints, which has no error to tell."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=100, check=True)
+    assert done.stderr == ""
+    return done.stdout
+
+
 def test_a_variable_turns_isolation_off() -> None:
     """`Network.lacking` has the reason."""
     program = "from reference.system.isolated_network import network; print(network())"
-    variables = {**os.environ, "REFERENCE_ISOLATED": "0"}
-    told = subprocess.check_output([sys.executable, "-c", program], cwd=ROOT, env=variables, text=True, timeout=30)
+    told = said(sys.executable, "-c", program, REFERENCE_ISOLATED="0")
     assert told == "Network(descriptors=(), lacking='REFERENCE_ISOLATED is 0')\n"
 
 
@@ -162,10 +162,7 @@ from reference.system import network_namespace
 ids = os.getuid(), os.getgid()
 print(network_namespace.make(), ids == (os.getuid(), os.getgid()))
 """
-    command = [*UNPRIVILEGED, sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
-    assert done.stdout == "user net True\n"
-    assert done.stderr == ""
+    assert said(*UNPRIVILEGED, sys.executable, "-c", program) == "user net True\n"
 
 
 def test_a_network_is_there_when_its_maker_has_ended() -> None:
@@ -191,10 +188,8 @@ def test_a_kernel_that_forbids_isolation_says_why() -> None:
     none_allowed = 'echo 0 >/proc/sys/user/max_net_namespaces && exec "$@"'
     within = ["unshare", "--user", "--map-root-user", "sh", "-c", none_allowed, "sh"]
     program = "from reference.system.isolated_network import network; print(network().lacking)"
-    command = [*within, sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=True)
-    assert done.stderr == ""
-    assert done.stdout == "no network namespace can be made here: No space left on device\n"
+    told = said(*within, sys.executable, "-c", program)
+    assert told == "no network namespace can be made here: No space left on device\n"
 
 
 @pytest.mark.long
@@ -223,10 +218,8 @@ def test_roles_in_a_user_namespace_are_their_user_and_die_with_their_launcher() 
 @pytest.mark.long
 def test_a_script_with_threads_cannot_be_isolated_without_privileges() -> None:
     require()
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [*UNPRIVILEGED, sys.executable, "tests/scripts/threaded.py"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, env=environment, check=True)
-    assert done.stdout == f"True raised reference.outcome.WorldError: {CANNOT_ENTER}\n"
+    told = said(*UNPRIVILEGED, sys.executable, "tests/scripts/threaded.py")
+    assert told == f"True raised reference.outcome.WorldError: {CANNOT_ENTER}\n"
 
 
 def test_the_worlds_of_tutorials_are_isolated_in_tables_and_under_plans(

@@ -22,11 +22,10 @@ from reference import load
 from reference.outcome import Killed, Outcome, Overdue, Raised, Returned
 from reference.trace.checkpoint import Checkpoints
 from reference.verify import quick
-from reference.world import World, WorldError, launch
+from reference.world import World, launch
 from tests.matrix.places import PLACES
-from tests.support import roles_grace
 from tests.support import roles_recovery as plays
-from tests.support.roles_plain import be_deaf, kill_oneself, unlucky, wait_for_ever
+from tests.support.roles_plain import be_deaf, kill_oneself, wait_for_ever
 
 pytestmark = pytest.mark.usefixtures("forkserver")
 
@@ -152,13 +151,6 @@ def test_who_fails_twice_by_one_error_from_one_step_is_not_started_again(
     assert texts(caplog)[-1] == "life 3 ended: b raised tests.support.roles_plain.Unlucky: as ever, as before"
 
 
-def test_a_role_that_is_ended_with_a_lost_one_says_why() -> None:
-    with launch({"a": wait_for_ever, "b": unlucky}, restarts=5) as world:
-        why = "b raised tests.support.roles_plain.Unlucky: today"
-        assert world.wait()["a"] == Killed(signal.SIGKILL, why)
-        assert str(world.outcomes["a"]) == f"was killed by SIGKILL, because {why}"
-
-
 def test_who_fails_by_one_error_from_another_step_is_started_again(tmp_path: Path) -> None:
     _, life, lost = ended(partial(plays.unlucky_each_time, tmp_path / "steps"), tmp_path, restarts=2)
     assert (life, len(lost)) == (3, 2)
@@ -177,30 +169,12 @@ def test_a_world_that_was_closed_is_not_started_again() -> None:
         assert world.life == 1
 
 
-def test_without_restarts_a_world_ends_as_ever(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    outcomes, life, lost = ended(kill_oneself, tmp_path, restarts=0)
-    assert (outcomes["b"], life, lost, texts(caplog)) == (Killed(signal.SIGKILL), 1, [], [])
-    assert isinstance(outcomes["a"], Raised)
-    assert outcomes["a"].message == "b was killed by SIGKILL"
-
-
-def test_restarts_of_idle_roles_are_refused() -> None:
-    why = r"^a world whose roles wait for calls cannot be started again, wanted restarts=0$"
-    with pytest.raises(WorldError, match=why):
-        launch(["a", "b"], restarts=1)
-
-
 def test_a_deadline_is_that_of_all_lives(tmp_path: Path) -> None:
     with world_of(partial(plays.waits, tmp_path), tmp_path, deadline=3) as world:
         begun = time.monotonic()
         outcomes = world.wait()
         assert (type(outcomes["b"]), world.life) == (Overdue, 2)
         assert world.ended["b"] - begun < 4.5  # it is 5 s if life 2, after 2 s, has 3 s of its own
-
-
-def test_a_role_that_hangs_is_overdue_at_the_deadline_and_not_started_again(tmp_path: Path) -> None:
-    outcomes, life, lost = ended(roles_grace.stop, tmp_path, deadline=2)
-    assert (type(outcomes["b"]), life, lost) == (Overdue, 1, [])
 
 
 def test_a_role_that_may_be_started_again_has_time_to_write_its_stacks() -> None:

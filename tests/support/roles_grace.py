@@ -94,14 +94,13 @@ def report_no_more(role: str) -> None:
     wait_for_ever()
 
 
-def stop(place: Path | None = None, *after: Path) -> None:
+def stop(place: Path, *after: Path) -> None:
     """Stop this role's process, as a SIGSTOP from outside does. ``place``: the file for its process id; ``after``: wait
     for these files before, because others that still start RPC may need the store, which the first role's process has.
     """
     roles_plain.await_true(lambda: all(each.exists() for each in after), 30)
-    if place is not None:
-        place.with_suffix(".new").write_text(str(os.getpid()))
-        place.with_suffix(".new").replace(place)
+    place.with_suffix(".new").write_text(str(os.getpid()))
+    place.with_suffix(".new").replace(place)
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
@@ -119,12 +118,8 @@ def wait_for_ever(place: Path | None = None) -> None:
 
 
 def play_and_fail(plays: Path, place: Path) -> None:
-    """Tell that this role plays, and `fail`."""
+    """Tell that this role plays, and fail once the process whose id is in ``place`` is stopped: if it heard of the loss
+    before, it would not stop."""
     plays.touch()
-    fail(place)
-
-
-def fail(place: Path) -> None:
-    """Fail once the process whose id is in this file is stopped: if it heard of the loss before, it would not stop."""
     roles_plain.await_true(lambda: place.exists() and is_stopped(int(place.read_text())), 30)
     raise roles_plain.Unlucky("today")
