@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from reference.conform.answer import Answer
+from reference.conform.export import export
 from reference.conform.inputs import prepare
 from reference.conform.judge import RIGHT, judge_answer
-from reference.conform.suite import Entry, Suite, SuiteBroken, SuiteCase
+from reference.conform.suite import Entry, Suite, SuiteBroken, SuiteCase, chosen, open_suite
 from reference.conform.tensor_file import Array, Tensors, write
 from reference.conform.twin import check_inputs, judge_with_twin, prepared
 from tests.mutants.mutant import Mutant
@@ -27,38 +28,46 @@ def test_a_right_program_that_computes_otherwise_passes(variant: Mutant, suite: 
     assert judge_with_twin(case, answer(variant, variant.models, tmp_path))[0] in RIGHT
 
 
-def judged_with(suite: Suite, inputs: dict[str, Array], folder: Path) -> str:
+@pytest.fixture(scope="module")
+def case(tmp_path_factory: pytest.TempPathFactory) -> SuiteCase:
+    """A case of a suite that has no other one, which takes seconds less to export."""
+    folder = tmp_path_factory.mktemp("conform") / "suite"
+    export(folder, chosen("core", CASE))
+    return open_suite(folder).cases[CASE]
+
+
+def judged_with(case: SuiteCase, inputs: dict[str, Array], folder: Path) -> str:
     """Judge the right answer to the case, which an older suite would have with these inputs."""
     given = folder / CASE
-    shutil.copytree(suite.cases[CASE].folder, given)
+    shutil.copytree(case.folder, given)
     write(given / "input.safetensors", inputs)
-    case = SuiteCase(given, suite.cases[CASE].described)
-    return judge_answer(case, Answer(tensors=Tensors(prepared(CASE).outputs)), None)[0]
+    older = SuiteCase(given, case.described)
+    return judge_answer(older, Answer(tensors=Tensors(prepared(CASE).outputs)), None)[0]
 
 
-def test_one_bit_of_any_input_that_the_twin_has_otherwise_is_named(suite: Suite, tmp_path: Path) -> None:
-    inputs = suite.cases[CASE].inputs
+def test_one_bit_of_any_input_that_the_twin_has_otherwise_is_named(case: SuiteCase, tmp_path: Path) -> None:
+    inputs = case.inputs
     for number, (name, array) in enumerate(inputs.items()):
         content = bytearray(array.tobytes())
         content[number % len(content)] ^= 1
         other = np.frombuffer(bytes(content), array.dtype).reshape(array.shape)
         with pytest.raises(SuiteBroken, match=f"{CASE}: this torch draws another {name} than the one that exported"):
-            judged_with(suite, {**inputs, name: other}, tmp_path / str(number))
+            judged_with(case, {**inputs, name: other}, tmp_path / str(number))
 
 
 @pytest.mark.parametrize("change", [{"data/more": np.zeros(1)}, {}], ids=["one more", "one less"])
-def test_another_set_of_inputs_judges_nothing(change: dict[str, Array], suite: Suite, tmp_path: Path) -> None:
-    inputs = dict(suite.cases[CASE].inputs)
+def test_another_set_of_inputs_judges_nothing(change: dict[str, Array], case: SuiteCase, tmp_path: Path) -> None:
+    inputs = dict(case.inputs)
     if not change:
         inputs.popitem()
     with pytest.raises(SuiteBroken, match=f"{CASE}: the suite has other inputs than this version"):
-        judged_with(suite, inputs | change, tmp_path)
+        judged_with(case, inputs | change, tmp_path)
 
 
-def test_inputs_that_are_no_tensors_are_a_broken_suite(suite: Suite, tmp_path: Path) -> None:
+def test_inputs_that_are_no_tensors_are_a_broken_suite(case: SuiteCase, tmp_path: Path) -> None:
     (tmp_path / "input.safetensors").write_bytes(b"x")
     with pytest.raises(SuiteBroken, match=f"{tmp_path}: input.safetensors: 1 bytes, wanted a safetensors file"):
-        check_inputs(SuiteCase(tmp_path, suite.cases[CASE].described), prepared(CASE))
+        check_inputs(SuiteCase(tmp_path, case.described), prepared(CASE))
 
 
 @pytest.mark.parametrize(
