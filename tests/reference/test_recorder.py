@@ -55,25 +55,19 @@ def test_recorder_logs_one_line_a_step(caplog: pytest.LogCaptureFixture) -> None
     assert found == [(1, 2, 1.5), (2, 2, 0.25)]
 
 
-def outputs(followed: Mapping[str, torch.Tensor] | None, *inputs: torch.Tensor) -> dict[str, torch.Tensor]:
+def outputs(followed: Mapping[str, torch.Tensor], *inputs: torch.Tensor) -> dict[str, torch.Tensor]:
     """Let a twin's model compute something of each input in step 0; return what is recorded of its layers."""
     linear = nn.Linear(2, 3)
     nn.init.constant_(linear.weight, -1.0)
     nn.init.zeros_(linear.bias)
     model = nn.Sequential(linear, nn.ReLU(inplace=True), nn.Identity())
-    recorder = Recorder(CASE, {})
-    if followed is not None:
-        with following(followed):
-            recorder = Recorder(CASE, {})
+    with following(followed):
+        recorder = Recorder(CASE, {})
     with recorder.outputs(0, "a", model):
         for each in inputs:
             model(each)
     model(torch.zeros(1, 2))  # after the block nothing is recorded
     return recorder.trace().tensors
-
-
-def test_a_run_records_no_outputs() -> None:
-    assert outputs(None, torch.ones(1, 2)) == {}
 
 
 def test_a_twin_that_follows_nothing_records_all_outputs_in_the_order_of_the_layers() -> None:

@@ -80,15 +80,11 @@ def test_a_folder_that_was_kept_stays(place: Path) -> None:
     assert [names(each) for each in place.iterdir()] == [["log"]]
 
 
-def test_a_forked_child_leaves_its_parents_folder(place: Path) -> None:
-    text = "child = os.fork(); child or sys.exit(); os.waitpid(child, 0); sys.exit(not place.exists())"
-    assert ended(place, text) == 0
-
-
 def test_a_folder_stays_with_the_process_that_has_marked_it(place: Path) -> None:
-    """A child that would use it, too, and ends, does not leave it to the next launcher."""
+    """Neither a child that would use it, too, nor the end of one leaves it to the next launcher."""
     text = """
-for use in (temporary_folders.claim, lambda place: temporary_folders.tidy(str(place.parent))):
+uses = temporary_folders.claim, lambda place: temporary_folders.tidy(str(place.parent)), lambda place: sys.exit()
+for use in uses:
     if not (child := os.fork()):
         temporary_folders.tidy.cache_clear()
         use(place)

@@ -49,8 +49,3 @@ def test_fields_with_which_a_step_would_round_are_refused_in_one_line(given: dic
     with pytest.raises(CaseError) as caught:
         Sample(arithmetic="exact", **given)
     assert str(caught.value) == f"test_training_case: {message}"
-
-
-def test_natural_arithmetic_may_round() -> None:
-    assert not Sample(lr=0.1, momentum=0.9, model="convnet").is_exact
-    assert Sample(arithmetic="exact", dtype="float64", momentum=0).is_exact
