@@ -25,20 +25,9 @@ from reference.verify import judge, quick
 from reference.world.rpc_agent import VARIABLES
 from tests.support import required
 from tests.support.hosts import ROOT, Host, NoHosts, two_hosts
+from tests.support.roles_plain import sockets
 
 SECONDS = 150
-
-# Listening TCP sockets of the network it runs on, IPv4 and IPv6: a line each, the address only.
-LISTENING = """
-import ipaddress
-for table in ("tcp", "tcp6"):
-    for row in open("/proc/self/net/" + table).read().splitlines()[1:]:
-        local, state = row.split()[1], row.split()[3]
-        if state == "0A":
-            raw = bytes.fromhex(local.split(":")[0])
-            print(ipaddress.ip_address(b"".join(raw[i:i + 4][::-1] for i in range(0, len(raw), 4))))
-"""
-
 
 pytestmark = pytest.mark.long
 
@@ -149,7 +138,7 @@ def test_a_killed_rank_ends_those_of_the_other_host(lost: int, hosts: tuple[Host
     And before that: each rank's RPC listens on the cable's address, and torchrun's store, on the first host, on all.
     """
     with training(hosts) as started:
-        listening = [sorted(host.python(LISTENING).split()) for host in hosts]
+        listening = [sorted(address for _, address, _ in sockets(host.pid)) for host in hosts]
         os.kill(ranks_on(hosts[lost // 2])[lost], signal.SIGKILL)
         statuses, said = ends(started, 30)
     assert listening == [["10.77.0.1", "10.77.0.1", "::"], ["10.77.0.2", "10.77.0.2"]]

@@ -330,19 +330,26 @@ def threads() -> tuple[int, list[str | None]]:
     return torch.get_num_threads(), [os.environ.get(name) for name in names]
 
 
+def sockets(seen_by: int | str = "self") -> Iterator[tuple[str, str, int]]:
+    """Yield each socket that listens, its inode, address and port, as the kernel tells the network of ``seen_by``."""
+    for table, family, width in (("tcp", socket.AF_INET, 4), ("tcp6", socket.AF_INET6, 16)):
+        for line in Path(f"/proc/{seen_by}/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A":
+                address, port = fields[1].split(":")
+                words = [bytes.fromhex(address)[at : at + 4][::-1] for at in range(0, width, 4)]
+                yield fields[9], socket.inet_ntop(family, b"".join(words)), int(port, 16)
+
+
 def listening(pid: int | str = "self", seen_by: int | str = "self") -> Iterator[tuple[str, int]]:
-    """Yield the addresses and ports on which a process listens, as the kernel tells the network of ``seen_by``."""
+    """Yield the addresses and ports on which a process listens, as `sockets` tells them."""
     links = set()
     for descriptor in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(OSError):  # the listing's own, or closed meanwhile
             links.add(str(descriptor.readlink()))
-    for table, family, width in (("tcp", socket.AF_INET, 4), ("tcp6", socket.AF_INET6, 16)):
-        for line in Path(f"/proc/{seen_by}/net/{table}").read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == "0A" and f"socket:[{fields[9]}]" in links:
-                address, port = fields[1].split(":")
-                words = [bytes.fromhex(address)[at : at + 4][::-1] for at in range(0, width, 4)]
-                yield socket.inet_ntop(family, b"".join(words)), int(port, 16)
+    for inode, address, port in sockets(seen_by):
+        if f"socket:[{inode}]" in links:
+            yield address, port
 
 
 def listening_addresses() -> list[str]:
