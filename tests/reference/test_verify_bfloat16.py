@@ -18,10 +18,12 @@ from reference.explain.explain import explain
 from reference.rounding.reordering import reordered
 from reference.trace import Case, Trace
 from reference.verify import judge
-from reference.verify.verify import case_of, quick
+from reference.verify.verify import KnownErrors, case_of, quick
 from tests.support.runs import against_twin, run
 
 SERVER, LSTM = "batch_parameter_server-005", "rnn-003"
+# What the further twins of each case have shown, which take nearly all of the time.
+KNOWN: dict[str, KnownErrors] = {SERVER: {}, LSTM: {}}
 
 
 def case_named(name: str) -> Case:
@@ -33,7 +35,7 @@ def case_named(name: str) -> Case:
 def judged(name: str, trace: Trace) -> str:
     """The verdict of these numbers as those of a run of the case."""
     case = case_named(name)
-    return judge(Trace(case, trace.tensors), load(case.tutorial()).train_locally)[1]
+    return judge(Trace(case, trace.tensors), load(case.tutorial()).train_locally, KNOWN[name])[1]
 
 
 def twin_of(name: str, **fields: Any) -> Trace:
