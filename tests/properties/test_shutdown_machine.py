@@ -7,7 +7,8 @@ and ends and kills ranks meanwhile; only time passes no faster than the network 
 from __future__ import annotations
 
 import re
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 
 import pytest
@@ -169,6 +170,10 @@ class Shutdown(RuleBasedStateMachine):
     def done(self) -> list[str]:
         return [name for name, role in self.roles.items() if role.done and name not in self.network.ended]
 
+    def leave_all(self) -> None:
+        for name in self.done():
+            self.network.end(name, killed=False)
+
     @precondition(lambda self: self.done())
     @rule(data=st.data())
     def leave(self, data: st.DataObject) -> None:
@@ -204,9 +209,18 @@ class Shutdown(RuleBasedStateMachine):
     @precondition(lambda self: self.network.arriving())
     @rule(data=st.data())
     def deliver_all_but_one(self, data: st.DataObject) -> None:
-        late = data.draw(st.sampled_from(self.network.arriving()))
-        while messages := [each for each in self.network.arriving() if each is not late]:
+        self.deliver_all_but(data.draw(st.sampled_from(self.network.arriving())))
+
+    def deliver_all_but(self, *late: Message) -> None:
+        while messages := [each for each in self.network.arriving() if each not in late]:
             self.let_arrive(messages[0])
+
+    def deliver_between(self, *ways: str) -> None:
+        """Deliver what is under way, but not what that leads to. Each of ``ways``: a sender and a receiver."""
+        for way in ways:
+            for message in self.network.arriving():
+                if f"{message.sender} {message.receiver}" == way:
+                    self.let_arrive(message)
 
     def assert_nobody_waits_in_vain(self) -> None:
         waiting = {name for name in self.model.came.keys() - self.network.ended if not self.roles[name].done}
@@ -274,6 +288,90 @@ def test_if_the_first_rank_is_stopped_one_that_has_left_is_named_besides(killed:
         named = "first does not answer within 1.0 s; second is gone: EOF: .*; third is gone: EOF: "
         assert re.search(named, str(world.roles["fourth"].error))
         world.every_end_is_the_right_one()
+
+
+@contextmanager
+def limit_is_over(of: str, other: str, apart: float) -> Iterator[Shutdown]:
+    """Let two ranks of three come, so many seconds ``apart``, until the limit of the first one is over."""
+    world = Shutdown()
+    world.begin(ranks=3, one_never_comes=True, at_once=False)
+    with world.stack:
+        world.order(of, "come")
+        world.deliver_all(newest=False)
+        world.simulation.pass_time(apart)
+        world.order(other, "come")
+        world.deliver_all(newest=False)
+        world.simulation.pass_time(LIMIT - RESERVE - apart)
+        yield world
+
+
+def test_who_is_given_up_hears_it_when_the_first_rank_knows_it() -> None:
+    """Otherwise the first rank sees only that it is gone."""
+    with limit_is_over("third", "first", apart=1.0) as world:
+        world.deliver_between("third first", "third second", "first third", "second third")  # where all are
+        world.deliver_between("third second")
+        world.order("second", "come")
+        world.leave_all()
+        world.deliver_all(newest=False)
+        assert str(world.roles["first"].error).startswith("third's shutdown timed out after 20 s: second has not")
+
+
+def test_a_rank_whose_own_limit_ends_waits_for_the_news_why_another_one_has_left() -> None:
+    """The first rank has told the second that it gives it up, and the second has left before the third hears it."""
+    with limit_is_over("third", "first", apart=0.5) as world:
+        world.deliver_between("third first", "first third")  # the third asks where all are
+        world.simulation.pass_time(0.5)
+        world.deliver_between("first second", "first third", "second first", "third first")  # and so does the first
+        world.deliver_between("first second")
+        world.order("second", "come")
+        world.leave_all()
+        world.deliver_between("second third", "first third")
+        world.deliver_all(newest=False)
+        assert str(world.roles["third"].error).startswith("first's shutdown timed out after 20 s: second has not")
+
+
+def test_a_rank_that_comes_when_it_was_given_up_is_named_all_the_same() -> None:
+    """The second asks where all are when nobody is missing any more, and the news why the third gave up is late."""
+    with limit_is_over("third", "second", apart=0.5) as world:
+        world.deliver_between("third first", "third second", "first third", "second third")  # where all are
+        world.deliver_between("third first", "first third")
+        world.order("first", "come")
+        news = [message for message in world.network.arriving() if message.receiver == "second"]
+        world.simulation.pass_time(0.5)
+        world.deliver_all_but(*news)
+        assert str(world.roles["second"].error).startswith("third's shutdown timed out after 20 s: first has not")
+
+
+def test_a_rank_that_was_told_of_another_one_passes_it_on_before_it_leaves() -> None:
+    """The second has told the third that it gives up the first, which hears it from the second too late."""
+    with limit_is_over("second", "third", apart=3.0) as world:
+        world.deliver_between("second first", "second third", "first second", "third second")  # where all are
+        (late,) = world.network.arriving()
+        world.simulation.pass_time(1.0)  # the second no longer waits for the first's answer
+        world.deliver_between("second third")
+        world.simulation.pass_time(2.0)
+        world.deliver_all_but(late)
+        world.network.end("third", killed=False)
+        world.deliver_all_but(late)
+        world.order("first", "come")
+        world.deliver_all(newest=False)
+        assert str(world.roles["first"].error).startswith("second's shutdown timed out after 20 s: first has not")
+
+
+def test_a_first_rank_that_has_told_who_died_and_left_is_not_taken_for_the_dead() -> None:
+    """It leaves before it can answer the question of the second, whose call to the third was cut off."""
+    world = Shutdown()
+    world.begin(ranks=3, one_never_comes=True, at_once=False)
+    with world.stack:
+        world.order("second", "third")
+        world.network.end("third", killed=True)
+        world.deliver_between("third second")
+        question = [message for message in world.network.arriving() if message.sender == "second"]
+        world.order("first", "come")
+        world.deliver_all_but(*question)
+        world.network.end("first", killed=False)
+        world.deliver_all(newest=False)
+        assert str(world.roles["second"].error).startswith("third is gone: ")
 
 
 pytestmark = pytest.mark.timeout(limit())

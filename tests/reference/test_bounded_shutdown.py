@@ -220,41 +220,6 @@ class TestMissing:
             assert of(ended, missing).seconds < LATE
             starts_again(world, "a", "b", "c")
 
-    @pytest.mark.long
-    def test_a_role_that_was_given_up_leaves_when_all_others_know_why(self) -> None:
-        """Otherwise the first role, to which the news comes late, sees only that it is gone."""
-        with idle() as world:
-            late = partial(roles.end_with_late_news, 10)
-            ended = world.run({"a": late, "b": roles.end_after_news, "c": partial(roles.end, 8 * LIMIT)})
-        assert "c's shutdown timed out after 8 s: b has not called it" in lost(ended, "a")
-
-    @pytest.mark.long
-    def test_a_role_whose_own_limit_ends_waits_for_the_news_why_another_one_has_left(self) -> None:
-        """`a` has told `b` that it gives it up, and `b` has left before the same news is at `c`."""
-        with idle() as world:
-            first = partial(roles.end_and_tell_the_given_up_first, "b", 9 * LIMIT)
-            last = partial(roles.end_and_ask_late, "a", partial(roles.rpc_fails, "b"), 8 * LIMIT)
-            ended = world.run({"a": first, "b": roles.end_after_news, "c": last})
-        assert lost(ended, "c").startswith("a's shutdown timed out after 9 s: b has not called it (")
-
-    @pytest.mark.long
-    def test_a_role_that_comes_when_it_was_given_up_is_named_all_the_same(self) -> None:
-        """When `b` no longer waits, `c` gives up `a` and tells it so, and `a` comes. Only then `b` asks where all are:
-        nobody is missing, and the news why `c` has left is on its way to it."""
-        with idle() as world:
-            missing = partial(roles.come_after_news_and_tell_last, "b")
-            late = partial(roles.give_up_and_ask_late, "ac", partial(roles.has_called, "a"), 8 * LIMIT)
-            ended = world.run({"a": missing, "b": late, "c": partial(roles.end_and_tell_last, "b", LIMIT)})
-        assert lost(ended, "b").startswith("c's shutdown timed out after 1 s: a has not called it (")
-
-    def test_a_role_that_was_told_of_another_one_passes_it_on_before_it_leaves(self) -> None:
-        """`b` has told `c` that it gives up `a`. The same news comes to `a` only when `a` has seen `c` leave."""
-        with idle() as world:
-            slow = partial(roles.end_while_the_given_up_wait, "a", "c", LIMIT)
-            ended = world.run({"a": roles.end_after_news, "b": slow, "c": partial(roles.end, 2 * LIMIT)})
-        assert lost(ended, "a").startswith("b's shutdown timed out after 1 s: a has not called it (")
-        assert lost(ended, "c").startswith("b's shutdown timed out after 1 s: a has not called it (")
-
     @pytest.mark.parametrize("die", [roles.die_before_the_open_calls_have_ended, roles.die_before_the_last_count])
     def test_a_role_that_dies_when_all_have_come_is_named_at_once(
         self, die: Callable[[], None], held_store: str
@@ -335,12 +300,6 @@ class TestRanks:
             )
         for role in sorted({"a", "b", "c"} - {dead}):
             assert lost(ended, role).startswith(f"{dead} is gone: ")
-
-    def test_a_first_rank_that_has_told_who_died_and_left_is_not_taken_for_the_dead(self) -> None:
-        with idle() as world:
-            ended = world.run({"a": roles.play, "b": partial(roles.play_asking_late, "c")})
-        for role in "ab":
-            assert lost(ended, role).startswith("c is gone: ")
 
     def test_the_others_hear_that_the_first_rank_has_failed_although_it_still_runs(self) -> None:
         with idle("ab") as world:

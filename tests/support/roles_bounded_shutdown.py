@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, wraps
 from types import SimpleNamespace
@@ -26,7 +26,6 @@ from tests.support.answers import Answer, answer
 from tests.support.roles_plain import await_true, kill_oneself
 
 _gate = threading.Event()
-_fail = bounded_shutdown.fail
 
 
 def end(timeout: float = 30, **arguments: Any) -> Answer:
@@ -85,107 +84,6 @@ def end_after_news(timeout: float = 30) -> Answer:
     """Work until the others have given this role up, and shut down then."""
     assert here().known.wait(20)
     return end(timeout)
-
-
-def end_with_late_news(timeout: float = 30) -> Answer:
-    """Shut down where what another process tells of a failure comes late."""
-    bounded_shutdown.fail = _fail_late
-    return end(timeout)
-
-
-def _fail_late(text: str) -> None:
-    """Take in what another process tells when a loss is known here, or after 0.3 s."""
-    here().known.wait(0.3)
-    _fail(text)
-
-
-def end_while_the_given_up_wait(given_up: str, other: str, timeout: float) -> Answer:
-    """Shut down, and tell ``given_up`` nothing before ``other``, which was told, has left, and before ``given_up`` has
-    heard of a loss: if only of that one."""
-    original = bounded_shutdown.call_all
-
-    def call_all(names: Sequence[str], *rest: Any) -> dict[str, Any]:
-        if bounded_shutdown.fail not in rest:
-            return original(names, *rest)
-        original([name for name in names if name != given_up], *rest)
-        if other in names:
-            await_true(lambda: rpc_fails(other), otherwise=f"{other} has not left")
-            answer(lambda: rpc.rpc_sync(given_up, knows_of_a_loss))  # it may have left by then
-            original([given_up], *rest)
-        return {}
-
-    with patch.object(bounded_shutdown, "call_all", call_all):
-        return end(timeout)
-
-
-def end_and_tell_the_given_up_first(given_up: str, timeout: float) -> Answer:
-    """Shut down, and tell the others why it fails only when ``given_up``, which was told, has left, and at `go_on`."""
-    original = bounded_shutdown.call_all
-
-    def call_all(names: Sequence[str], *rest: Any) -> dict[str, Any]:
-        if bounded_shutdown.fail in rest:
-            original([given_up], *rest)
-            await_true(lambda: rpc_fails(given_up), otherwise=f"{given_up} has not left")
-            wait_busily()
-        return original(names, *rest)
-
-    with patch.object(bounded_shutdown, "call_all", call_all):
-        return end(timeout)
-
-
-def end_and_tell_last(name: str, timeout: float = 30) -> Answer:
-    """Shut down, and tell ``name`` last why it fails, at `go_on`."""
-    original = bounded_shutdown.call_all
-
-    def call_all(names: Sequence[str], *rest: Any) -> dict[str, Any]:
-        if bounded_shutdown.fail in rest and name in names:
-            original([each for each in names if each != name], *rest)
-            wait_busily()
-            names = [name]
-        return original(names, *rest)
-
-    with patch.object(bounded_shutdown, "call_all", call_all):
-        return end(timeout)
-
-
-def come_after_news_and_tell_last(name: str) -> Answer:
-    """Work until the others have given this role up, and do `end_and_tell_last` then."""
-    assert here().known.wait(20)
-    return end_and_tell_last(name)
-
-
-def has_called(peer: str) -> bool:
-    return bool(rpc.rpc_sync(peer, bounded_shutdown.state)[0])
-
-
-def end_and_ask_late(peers: str, ready: Callable[[], bool], timeout: float) -> Answer:
-    """Shut down, ask where all are only when ``ready`` is true, and let ``peers`` go on while this role waits for
-    news."""
-    original, known = bounded_shutdown.call_all, here().known
-    wait = known.wait
-
-    def call_all(names: Sequence[str], *rest: Any) -> dict[str, Any]:
-        if bounded_shutdown.state in rest:
-            await_true(ready, otherwise="it is asked too late")
-        return original(names, *rest)
-
-    def let_go_on(seconds: float) -> bool:
-        for peer in peers:
-            answer(partial(rpc.rpc_sync, peer, go_on))  # it may have left by the second time
-        return wait(seconds)
-
-    with patch.object(bounded_shutdown, "call_all", call_all), patch.object(known, "wait", let_go_on):
-        return end(timeout)
-
-
-def give_up_and_ask_late(peers: str, ready: Callable[[], bool], timeout: float) -> Answer:
-    """Do `end_and_ask_late`, and wait for the others only a moment."""
-    with patch.object(TimeLimit, "left_to_wait", lambda limit: 0.2):
-        return end_and_ask_late(peers, ready, timeout)
-
-
-def knows_of_a_loss() -> bool:
-    return here().known.wait(5)
 
 
 def rpc_fails(peer: str) -> bool:
@@ -348,28 +246,6 @@ def end_and_fail() -> Answer:
             raise RuntimeError("today")
 
     return answer(act)
-
-
-def play_asking_late(peer: str) -> Answer:
-    """End ``peer``, and `play`; but this rank hears the reason just after it has looked for it, and then asks the first
-    one, until that has left."""
-    ask, hear, looked = rpc.rpc_sync, bounded_shutdown.fail, threading.Event()
-
-    def late(to: str, function: Any, **how: Any) -> Any:
-        due = time.monotonic() + 20
-        while function is bounded_shutdown.reason_of_failure and time.monotonic() < due:
-            looked.set()
-            here().known.wait(20)
-            ask(to, function, **how)
-        return ask(to, function, **how)
-
-    def news(text: str) -> None:
-        looked.wait(20)
-        hear(text)
-
-    with patch.object(rpc, "rpc_sync", late), patch.object(bounded_shutdown, "fail", news):
-        rpc.rpc_async(peer, kill_oneself)  # not before, because this rank might hear of it at once
-        return play(peer)
 
 
 def is_up() -> bool:
