@@ -6,16 +6,16 @@ import itertools
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 import torch
-import torch.distributed.rpc as rpc
-from torch.distributed.rpc import RRef
 
 from faults.ledger import read
 from faults.plan import Plan
@@ -25,7 +25,6 @@ from reference.batch_parameter_server import (
     Case,
     RoundFailed,
     Trainer,
-    initial_model,
     roles,
 )
 from reference.outcome import Killed, Raised
@@ -41,27 +40,32 @@ SITE = "reference.batch_parameter_server:BatchUpdateParameterServer.update_and_f
 FAILED = f"{RoundFailed.__module__}.RoundFailed"
 
 
-def report(case: Case) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    model = initial_model(case)
-    return [torch.ones_like(p) for p in model.parameters()], [b.clone() for b in model.buffers()]
+@pytest.fixture
+def server() -> Iterator[BatchUpdateParameterServer]:
+    """A server in this process, where its calls execute."""
+    made = BatchUpdateParameterServer(SMALL)
+    with closing(made.round):
+        yield made
 
 
-def send(rref: RRef[Any], trainer: str, *tensors: Any) -> torch.futures.Future[Any]:
-    method: Any = BatchUpdateParameterServer.update_and_fetch_model
-    return rpc.rpc_async("ps", method, args=(rref, trainer, *tensors))  # type: ignore[no-any-return]
+def right(server: BatchUpdateParameterServer) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """Gradients and buffers that a trainer may report."""
+    return [torch.ones_like(p) for p in server.model.parameters()], [b.clone() for b in server.model.buffers()]
 
 
-def test_the_first_model_is_a_copy() -> None:
+def push(server: BatchUpdateParameterServer, trainer: str, *tensors: Any) -> Any:
+    """Report as a trainer, and return the future of the reply."""
+    rref: Any = SimpleNamespace(local_value=lambda: server)
+    return server.update_and_fetch_model(rref, trainer, *(tensors or right(server)))
+
+
+def test_the_first_model_is_a_copy(server: BatchUpdateParameterServer) -> None:
     """Erratum S2.5: the answer of `get_model` is sent while other trainers may already update."""
-    server = BatchUpdateParameterServer(replace(SMALL, trainers=1))
-    try:
-        first = server.get_model()
-        then = [tensor.clone() for tensor in first.state_dict().values()]
-        for tensor in server.model.state_dict().values():
-            tensor.add_(1)
-        assert [torch.equal(a, b) for a, b in zip(then, first.state_dict().values(), strict=True)] == [True] * 8
-    finally:
-        server.round.close()
+    first = server.get_model()
+    then = [tensor.clone() for tensor in first.state_dict().values()]
+    for tensor in server.model.state_dict().values():
+        tensor.add_(1)
+    assert [torch.equal(a, b) for a, b in zip(then, first.state_dict().values(), strict=True)] == [True] * 8
 
 
 class LockNotes(dict[str, Any]):
@@ -80,84 +84,39 @@ class LockNotes(dict[str, Any]):
         return super().pop(trainer, *default)
 
 
-def lock_in_a_round(case: Case) -> tuple[list[bool], list[bool]]:
-    """Runs on ps: whether the lock is held where a report changes the server, and while a round's replies are made."""
-    server, in_callbacks = BatchUpdateParameterServer(case), list[bool]()
-    server.reports = notes = LockNotes(server.lock)
-    rref = RRef(server)
-    first = server.update_and_fetch_model(rref, "trainer1", *report(case))
-    first.then(lambda _: in_callbacks.append(server.lock.locked()))
-    torch.futures.wait_all([send(rref, name, *report(case)) for name in ("trainer2", "trainer3")])
-    server.round.close()
-    return notes.held, in_callbacks
-
-
-def test_reports_are_worked_on_under_the_lock_and_replies_made_outside_it() -> None:
+def test_reports_are_worked_on_under_the_lock_and_replies_made_outside_it(server: BatchUpdateParameterServer) -> None:
     """Errata S2.3 and S2.4: the published server holds the lock, and a callback that takes it hangs."""
-    with launch(["ps"]) as world:
-        working, replying = world.call("ps", lock_in_a_round, SMALL)
-    assert working == [True] * (3 + 3)
+    notes, replying = LockNotes(server.lock), list[bool]()
+    server.reports = notes
+    push(server, "trainer1").then(lambda _: replying.append(server.lock.locked()))
+    push(server, "trainer2")
+    push(server, "trainer3")
+    assert notes.held == [True] * (3 + 3)
     assert replying == [False]
 
 
-def saves_of_two_rounds(case: Case) -> list[tuple[int, int]]:
-    """Runs on ps: each step that was saved, and the number of updates by then. The thread that answers the first round
-    goes on when the second round's update has been made, and before that round is answered."""
-    server, saved, updates = BatchUpdateParameterServer(case), list[tuple[int, int]](), list[int]()
-    rref, updated, answered = RRef(server), threading.Event(), threading.Event()
-    update, swap_future = server.update, server.round.swap_future
-
-    def play_round() -> None:
-        for name in server.trainers:
-            server.update_and_fetch_model(rref, name, *report(case)).then(next_round)
-
-    def next_round(_: object) -> None:
-        if not second.is_alive() and len(updates) == 1:
-            second.start()
-            assert updated.wait(20)
+def test_each_step_is_saved_before_the_next_update(
+    server: BatchUpdateParameterServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that answers the first round comes to save it only when the second round has ended."""
+    update, updates, saved = server.update, list[int](), list[tuple[int, int]]()
 
     def count_and_update() -> None:
         update()
         updates.append(1)
 
-    def wait_and_swap() -> torch.futures.Future[Any]:
-        if len(updates) == 2:
-            updated.set()
-            assert answered.wait(20)
-        return swap_future()
+    def report(*trainers: str) -> Any:
+        first, *_ = (push(server, trainer) for trainer in trainers)
+        return first
 
-    second = threading.Thread(target=play_round)
-    server.update, server.round.swap_future = count_and_update, wait_and_swap  # type: ignore[method-assign]
-    with patch("reference.batch_parameter_server.save", lambda step, **_: saved.append((step, len(updates)))):
-        play_round()
-        answered.set()
-        second.join(20)
-    server.round.close()
-    return saved
+    monkeypatch.setattr(server, "update", count_and_update)
+    monkeypatch.setattr("reference.batch_parameter_server.save", lambda step, **_: saved.append((step, len(updates))))
+    report("trainer1").then(lambda _: report("trainer1", "trainer2", "trainer3"))
+    report("trainer2", "trainer3")
+    assert saved == [(1, 1), (2, 2)]
 
 
-def test_each_step_is_saved_before_the_next_update() -> None:
-    with launch(["ps"]) as world:
-        assert world.call("ps", saves_of_two_rounds, SMALL) == [(1, 1), (2, 2)]
-
-
-def bad_reports(case: Case, kind: str) -> list[str]:
-    """Runs on ps: how each trainer's call ends if trainer2's, which comes last, is bad."""
-    server = BatchUpdateParameterServer(case)
-    rref = RRef(server)
-    grads, buffers = report(case)
-    waiting = [server.update_and_fetch_model(rref, name, grads, buffers) for name in ("trainer1", "trainer3")]
-    if kind == "optimizer":
-        server.optimizer.step = _refuse  # type: ignore[method-assign, assignment]
-    bad = {"shape": [torch.ones(1), *grads[1:]], "count": grads[1:], "optimizer": grads}[kind]
-    waiting.append(send(rref, "trainer2", bad, buffers))
-    ends = [answer(future.wait).text for future in waiting]
-    ends.append(answer(send(rref, "trainer1", grads, buffers).wait).text)
-    server.round.close()
-    return ends
-
-
-def _refuse() -> None:
+def refuse() -> None:
     raise ArithmeticError("no step today")
 
 
@@ -169,14 +128,20 @@ def _refuse() -> None:
         ("optimizer", "round 0: the report of trainer2 failed: ArithmeticError: no step today"),
     ],
 )
-def test_a_failing_last_arrival_ends_every_wait_at_once(kind: str, text: str) -> None:
+def test_a_failing_last_arrival_ends_every_wait_at_once(
+    kind: str, text: str, server: BatchUpdateParameterServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Erratum S2.6: with the published server the others wait until the RPC timeout. Late reports fail, too."""
-    with launch(["ps"]) as world:
-        ends = world.call("ps", bad_reports, SMALL, kind, deadline=15)
-    assert len(ends) == 4
-    for end in ends:
-        assert text in end
-        assert "RoundFailed" in end
+    grads, buffers = right(server)
+    waiting = [push(server, "trainer1"), push(server, "trainer3")]
+    if kind == "optimizer":
+        monkeypatch.setattr(server.optimizer, "step", refuse)
+    bad = {"shape": [torch.ones(1), *grads[1:]], "count": grads[1:], "optimizer": grads}[kind]
+    ends = [answer(push, server, "trainer2", bad, buffers), answer(push, server, "trainer1")]
+    for end in (*ends, *(answer(future.wait) for future in waiting)):
+        assert "RoundFailed" in f"{end.error}: {end.text}"
+        assert text in end.text
+        assert end.seconds < 10
 
 
 def stop_itself(trainer: str, role: str) -> None:
@@ -193,15 +158,13 @@ def stop_itself(trainer: str, role: str) -> None:
 
 
 @pytest.mark.usefixtures("forkserver")
-@pytest.mark.parametrize(("trainers", "stopped", "limit"), [(3, "trainer2", 6), (1, "trainer1", 15)])
-def test_a_stopped_trainer_is_named_when_the_round_is_due(trainers: int, stopped: str, limit: float) -> None:
-    """Erratum S2.7: with the published server the others wait until the RPC timeout, and learn no name. Of a single
-    trainer there is no other whose call could end with the round."""
-    case = replace(SMALL, trainers=trainers, timeout=1.5)
-    ps = end_of("ps", roles(case), limit=limit, before=partial(stop_itself, stopped))
+def test_a_stopped_trainer_is_named_when_the_round_is_due() -> None:
+    """Erratum S2.7: with the published server the others wait until the RPC timeout, and learn no name."""
+    playing = roles(replace(SMALL, timeout=1.5))
+    ps = end_of("ps", playing, limit=6, before=partial(stop_itself, "trainer2"))
     assert isinstance(ps, Raised)
     assert ps.type == FAILED
-    assert ps.message == f"round 1: nothing for 1.5 s from {stopped}"
+    assert ps.message == "round 1: nothing for 1.5 s from trainer2"
 
 
 @pytest.mark.parametrize(
@@ -209,11 +172,10 @@ def test_a_stopped_trainer_is_named_when_the_round_is_due(trainers: int, stopped
     [
         ("step:1@trainer2", 2, ""),
         (f"call:{SITE}#1@trainer2", 1, ""),
-        (f"call:{SITE}#3@trainer2", 3, ""),
         # The server's role does not end before the others have heard its error.
         ("step:1@trainer2", 2, f"; Delay site={SITE} role=trainer1 nth=2 side=reply seconds=0.6"),
     ],
-    ids=["after a round", "before its first report", "before its last report", "the last answer is late"],
+    ids=["after a round", "before its first report", "the last answer is late"],
 )
 def test_a_dead_trainer_is_named(moment: str, nth: int, further: str, tmp_path: Path) -> None:
     """The others hear it as soon as its connection ends, long before the round is due, and no earlier report fails."""
