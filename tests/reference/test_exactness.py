@@ -34,13 +34,12 @@ float64 = torch.float64
 
 
 @pytest.mark.parametrize("case", EXACT, ids=NAMES)
-@pytest.mark.parametrize("seed", [1, 2])
-def test_verifys_exact_cases_are_proved_and_have_one_result_in_every_order(case: Any, seed: int) -> None:
+def test_verifys_exact_cases_are_proved_and_have_one_result_in_every_order(case: Any) -> None:
     assert case.steps > 1
     prove(case)
     replay = parameter_server.turns(case) if case.tutorial() == "parameter_server" else None
     wanted = unproven(case, replay).tensors
-    with Unrounded(seed):
+    with Unrounded(1):
         found = unproven(case, replay).tensors
     for name, tensor in wanted.items():
         assert torch.equal(found[name], tensor), name
