@@ -44,19 +44,16 @@ def _judge(chosen: Sequence[Row], *, whole: bool) -> int:
         wrong = stale(Path(folder), found) if whole else []
     differing = [str(each) for each in found if each.differs]
     print("".join(f"{line}\n" for line in (*differing, *wrong)), end="")
-    missing = f"{len(store.missing())} missing ({store.MISSING.name} says why)"
-    print(f"{len(found)} runs judged, {len(differing)} differ, {missing}")
+    print(f"{len(found)} runs judged, {len(differing)} differ")
     return 1 if differing or wrong else 0
 
 
 def _record(chosen: Sequence[Row], workers: int) -> int:
     from tests.golden import recording  # imports torch and all tutorials
 
-    lacking = {str(row): why for row in chosen if (why := recording.lacking(row))}
-    wanted = [row for row in chosen if str(row) not in lacking]
     begun, made, refused = time.monotonic(), dict[str, store.Files](), list[str]()
     try:
-        for number, (row, found) in enumerate(recording.record(wanted, workers), 1):
+        for number, (row, found) in enumerate(recording.record(chosen, workers), 1):
             print(f"{time.monotonic() - begun:5.0f} s  {number}  {row}", flush=True)
             if isinstance(found, str):
                 refused.append(str(row))
@@ -67,8 +64,8 @@ def _record(chosen: Sequence[Row], workers: int) -> int:
         print("interrupted: what was recorded is stored", file=sys.stderr)
         return 130
     finally:
-        recording.finish(made, lacking)
-    print(f"{len(made)} recorded, {len(lacking)} cannot be recorded here, {len(refused)} refused")
+        recording.finish(made)
+    print(f"{len(made)} recorded, {len(refused)} refused")
     print("".join(f"refused: {name}\n" for name in refused), end="")
     return 1 if refused else 0
 

@@ -62,17 +62,13 @@ def _judged(folder: Path, row: Row, files: store.Files) -> Golden:
 def stale(place: Path, found: Iterable[Golden]) -> list[str]:
     """Say of each row of the tables without a golden run of its plan, and of each run without a row, what is wrong.
     ``found``: all golden runs, as judged below ``place``."""
-    names, reasons, said = set(), store.missing(), []
+    names, said = set(), []
     for each in found:
         names.add(str(each.row))
         if read_plan(place / each.row.source / each.row.name) != each.row.plan:
             said.append(f"{each.row} was recorded under another plan: record it")
-        if str(each.row) in reasons:
-            said.append(f"{each.row} has a golden run: it is not missing")
-    said += [f"{name} has no golden run: record it" for name in rows() if name not in names and name not in reasons]
+    said += [f"{name} has no golden run: record it" for name in rows() if name not in names]
     stored = {
         f"{source}/{name}" for source in {row.source for row in rows().values()} for name in store.unpacked(source)
     }
-    return said + [
-        f"{name} is in no table: record removes it" for name in sorted(stored | set(reasons)) if name not in rows()
-    ]
+    return said + [f"{name} is in no table: record removes it" for name in sorted(stored) if name not in rows()]

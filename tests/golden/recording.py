@@ -12,7 +12,6 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 
-from faults.inject.network import network
 from faults.judge.rules import Judgement, judge
 from faults.ledger.record import OWN, RUN, Run, read, write
 from faults.script.results import Results
@@ -36,14 +35,6 @@ MOST_BYTES = 1 << 20
 
 class Refused(Exception):
     """A run that is not recorded, because something else came of it than was written down. Says what."""
-
-
-def lacking(row: Row) -> str | None:
-    """Say why this machine cannot make a row's run; None if it can."""
-    cell = row.entry if isinstance(row.entry, Cell) else None
-    if cell is not None and cell.needs_network and (why := network.missing()):
-        return why
-    return network.missing_netem() if cell is not None and cell.needs_netem else None
 
 
 def recorded(row: Row, place: Path) -> dict[str, bytes]:
@@ -126,18 +117,12 @@ def record(wanted: Sequence[Row], workers: int) -> Iterator[tuple[Row, store.Fil
         pool.shutdown(cancel_futures=True)
 
 
-def finish(new: Mapping[str, store.Files], lacking: Mapping[str, str]) -> None:
-    """Put new runs, by the names of their rows, into the archives, and take out those that are in no table.
-
-    ``lacking``: rows that this machine cannot record. One that was recorded elsewhere stays as it is.
-    """
-    known, names = rows(), set[str]()
+def finish(new: Mapping[str, store.Files]) -> None:
+    """Put new runs, by the names of their rows, into the archives, and take out those that are in no table."""
+    known = rows()
     for source in {row.source for row in known.values()}:
         before = store.unpacked(source)
         every = {**before, **{known[row].name: files for row, files in new.items() if known[row].source == source}}
         runs = {name: files for name, files in every.items() if f"{source}/{name}" in known}
         if runs != before:
             store.pack(source, runs)
-        names |= {f"{source}/{name}" for name in runs}
-    reasons = {**store.missing(), **lacking}
-    store.write_missing({name: why for name, why in reasons.items() if name in known and name not in names})

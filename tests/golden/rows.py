@@ -35,7 +35,8 @@ def _every() -> Iterator[Row]:
     for each in (*verdicts.HEALTHY, *verdicts.TABLE):
         yield Row("programs", f"{each.program} {each.plan}", Plan.parse(each.plan), each.verdict, each)
     for cell in cells():
-        yield Row("matrix", cell.name, Plan.parse(cell.plan), cell.expected.verdict, cell)
+        if not cell.needs_netem:  # few kernels have it, so most machines could not record the run
+            yield Row("matrix", cell.name, Plan.parse(cell.plan), cell.expected.verdict, cell)
     for program, injections in retries.RUNS.items():
         for injection in injections:
             plan, verdict = retries.plan_of(injection), retries.verdict_of(injection)

@@ -1,21 +1,18 @@
 """The golden runs as files of the repository: one archive a table, which `record` writes and nobody edits.
 
 A run's files lie in the archive below the name of its row, with `golden.json`: the verdict that was written down, and
-what each check found, when the run was recorded. `missing.json` has the rows that could not be recorded, with the
-reason.
+what each check found, when the run was recorded.
 """
 
 from __future__ import annotations
 
 import io
-import json
 import lzma
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-MISSING = FOLDER / "missing.json"
 GOLDEN = "golden.json"
 
 # The files of a run, by their paths in its folder.
@@ -58,12 +55,3 @@ def write(files: Files, place: Path) -> None:
     for path, content in files.items():
         (place / path).parent.mkdir(parents=True, exist_ok=True)
         (place / path).write_bytes(content)
-
-
-def missing() -> dict[str, str]:
-    found: dict[str, str] = json.loads(MISSING.read_text()) if MISSING.exists() else {}
-    return found
-
-
-def write_missing(reasons: Mapping[str, str]) -> None:
-    MISSING.write_text(json.dumps(dict(sorted(reasons.items())), indent=1) + "\n")
