@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +10,6 @@ import pytest
 
 from faults.judge.facts import Facts, how_all_ended
 from faults.plan import Fault, Plan, PlanError
-from faults.plan.crash_ways import signals_of_end
 from faults.run.runs import run
 from faults.script.script import run_script
 from tests.support import roles_endings
@@ -47,40 +44,6 @@ def test_a_role_ends_in_the_way_that_the_crash_names(
     assert judgement.verdict == verdict, str(judgement)
     assert re.fullmatch(end, found.ends["shop"].text)
     assert ("shop ignores SIGTERM" in str(found.timeline)) is (handler == "ignore")
-
-
-BUSY = """
-import faulthandler, threading, time
-
-def deep(n):
-    return n and deep(n - 1)
-
-def work():
-    begun.wait()
-    while True:
-        deep(50)
-        [deep(n) for n in range(20)]
-
-faulthandler.enable()
-begun = threading.Barrier(3)
-for _ in range(2):
-    threading.Thread(target=work, daemon=True).start()
-begun.wait()
-print(flush=True)
-time.sleep(100)
-"""
-
-
-def test_a_report_of_sigabrt_ends_by_sigabrt_or_sigsegv() -> None:
-    """With Python 3.11, 100 of 300 such processes ended by SIGSEGV, where two cores were free. So either signal is an
-    end that the plan has brought about."""
-    for _ in range(10):
-        with subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-            assert process.stdout is not None
-            process.stdout.readline()
-            process.send_signal(signal.SIGABRT)
-            process.communicate(timeout=30)
-        assert -process.returncode in signals_of_end("abort")
 
 
 @pytest.mark.long
