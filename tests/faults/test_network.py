@@ -28,7 +28,7 @@ from tests.support.answers import Answer
 from tests.support.networks import ONCE, events, faulty_world, require, told
 from tests.support.processes import left_after
 from tests.support.roles_isolation import network as network_namespace
-from tests.support.roles_plain import listening_addresses, name
+from tests.support.roles_plain import await_true, listening_addresses, name
 from tests.support.suite_runs import ROOT
 
 MIB = 1 << 20
@@ -262,20 +262,21 @@ class TestNothingElse:
         assert [path.name for path in tmp_path.iterdir()] == ["+network.jsonl"]
 
     def test_a_killed_launcher_leaves_nothing(self, tmp_path: Path) -> None:
-        before, pipe = outside(), subprocess.PIPE
-        command = [sys.executable, "-m", "tests.support.network_launcher", str(tmp_path)]
-        with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=ROOT) as process:
+        before, folder, ledger_of_ps = outside(), tmp_path / "run", tmp_path / "run" / "ps.jsonl"
+        plan = ["--plan", "Partition role=trainer1 direction=both at=up@ps", "--timeout", "100"]
+        command = [sys.executable, "-m", "faults", "run", "batch_parameter_server", *plan, "--dir", str(folder)]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=ROOT) as process:
             try:
-                assert process.stdout is not None
-                pids = set(map(int, process.stdout.readline().split()))
+                await_true(lambda: ledger_of_ps.exists() and '"fired"' in ledger_of_ps.read_text(), 60)
+                pids = {each.process for each in events(folder, "start") if each.role != "+network"}
                 namespaces = {str(Path(f"/proc/{pid}/ns/net").readlink()) for pid in pids}
-                assert len(namespaces) == 2
+                assert len(namespaces) == 3
             finally:
                 process.kill()
         assert left_after(pids, 10) == set()
         assert holders(namespaces) == set()
         assert outside() == before
-        with Network(["a", "b"], tmp_path):  # files that the killed launcher left in the folder do not matter
+        with Network(["a", "b"], folder):  # files that the killed launcher left in the folder do not matter
             pass
 
     def test_two_networks_at_once_do_not_meet(self, tmp_path: Path) -> None:
