@@ -31,6 +31,8 @@ from tests.support import roles_shop as shop
 from tests.support.active_plan import active, played
 from tests.support.roles_plain import nothing
 
+pytestmark = pytest.mark.world("a", "b", "c", "d")
+
 HERE = shop.HERE
 SECONDS = 0.1
 TIMEOUT = 0.2
@@ -67,12 +69,6 @@ EFFECTS = (
     Effect("Drop side=request", "RuntimeError", TIMED_OUT, TIMEOUT, executions=0),
     Effect("Drop side=reply", "RuntimeError", TIMED_OUT, TIMEOUT),
 )
-
-
-@pytest.fixture(scope="module")
-def world() -> Iterator[World]:
-    with launch(["a", "b", "c", "d"], deadline=900) as world:
-        yield world
 
 
 @contextmanager

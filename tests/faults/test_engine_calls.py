@@ -7,7 +7,6 @@ ledger.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,8 @@ from reference.world import World, launch
 from tests.support import roles_engine as engine
 from tests.support import roles_shop as shop
 from tests.support.active_plan import played
+
+pytestmark = pytest.mark.world("a", "b")
 
 
 @pytest.mark.parametrize("site", ENGINE_SITES)
@@ -60,12 +61,6 @@ SITES = {TO_HERE: {"a": 3, "b": 1}, BACKWARD: {"a": 2, "b": 2}}
 @given(plans(SITES, ["a", "b"], places=["call"], kinds=["Delay", "Drop", "Order", "Corrupt", "Crash"]))
 def test_only_plans_that_can_hurt_are_drawn(plan: Plan) -> None:
     assert all(fault.traits.refusal(fault) is None for fault in plan.faults)
-
-
-@pytest.fixture(scope="module")
-def world() -> Iterator[World]:
-    with launch(["a", "b"], deadline=900) as world:
-        yield world
 
 
 VALUE = list(engine.VALUE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from faults.inject.call.flight import REMOTE, TORN, BegunCalls
 from faults.ledger import read
 from faults.plan import Plan, PlanError
-from reference.world import World, launch
+from reference.world import World
 from tests.support import roles_flight as flight
 from tests.support import roles_shop as shop
 from tests.support.active_plan import played
@@ -19,11 +18,8 @@ from tests.support.active_plan import played
 PLAN = f"Raise site={shop.HERE}function side=flight"
 
 
-@pytest.fixture(scope="module")
-def world() -> Iterator[World]:
-    """One RPC thread a role, as an agent may have: the question and the call must not wait for each other."""
-    with launch(["a", "b", "c"], deadline=300, options={"num_worker_threads": 1}) as world:
-        yield world
+# One RPC thread a role, as an agent may have: the question and the call must not wait for each other.
+pytestmark = pytest.mark.world("a", "b", "c", options={"num_worker_threads": 1})
 
 
 def test_the_caller_fails_while_the_callee_executes(world: World, tmp_path: Path) -> None:

@@ -20,14 +20,10 @@ from reference.world import World, launch
 from tests.support import roles_leaks as roles
 from tests.support.idle import kill
 
+pytestmark = pytest.mark.world("ps", "trainer1", "trainer2", before=roles.trace)
+
 # How the line of a leak ends that only values hold.
 LOST = ", and no variable of any role leads there"
-
-
-@pytest.fixture(scope="module")
-def world() -> Iterator[World]:
-    with launch(["ps", "trainer1", "trainer2"], deadline=100, before=roles.trace) as launched:
-        yield launched
 
 
 @pytest.fixture(autouse=True)
