@@ -69,16 +69,14 @@ class TestHealthy:
                 assert set(world.call(role, listening_addresses)) == {address}
                 assert world.call(role, plays.interfaces_told) == ["eth0", "eth0"]
 
-    @pytest.mark.parametrize("channels", [["basic"], ["cma", "basic"]])
-    def test_a_large_tensor_crosses_the_network(self, channels: list[str], tmp_path: Path) -> None:
-        """The interface's own counter shows it. Without `Network.options` this fails: namespaces do not stop `cma`."""
-        with faulty_world(tmp_path, "seed=0", "ab", _channels=channels) as world:
+    def test_a_large_tensor_crosses_the_network(self, tmp_path: Path) -> None:
+        """The interface's own counter shows it. Namespaces do not stop `cma`, which `Network.options` lacks."""
+        with faulty_world(tmp_path, "seed=0", "ab") as world:
             world.call("a", plays.call, "b", 10.0)
             before = world.call("a", plays.bytes_sent)
             assert world.call("a", plays.call, "b", 10.0, 32 * MIB).value == 32 * MIB
             sent = world.call("a", plays.bytes_sent) - before
-        assert (sent > 32 * MIB) == (channels == ["basic"]), sent
-        assert sent < 34 * MIB if channels == ["basic"] else sent < MIB
+        assert 32 * MIB < sent < 34 * MIB
 
 
 class TestPartition:

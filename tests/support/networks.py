@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -34,12 +33,12 @@ def require_netem() -> None:
 
 
 @contextmanager
-def faulty_world(folder: Path, plan: str, roles: str = "abc", **options: Any) -> Iterator[World]:
+def faulty_world(folder: Path, plan: str, roles: str = "abc") -> Iterator[World]:
     """Start idle roles on a network of their own, one per letter, under the plan. Receipts exist after the block."""
     folder.mkdir(exist_ok=True)
     (folder / "plan.json").write_text(Plan.parse(plan).to_json())
     names, before = list(roles), partial(roles_network.enter_network, folder)
-    with Network(names, folder) as made, launch(names, before=before, options={**made.options, **options}) as world:
+    with Network(names, folder) as made, launch(names, before=before, options=made.options) as world:
         for role in roles:
             world.call(role, roles_plain.name)  # RPC is up
         yield world
