@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.inject.network.controller import PATH, Hosts, NetworkController, NetworkError, ask, lacking_programs
+from faults.inject.network.controller import PATH, Hosts, NetworkController, NetworkError, ask
 from faults.inject.network.rules import Command
 from faults.plan import Fault
 from tests.support import roles_network
@@ -92,14 +92,6 @@ def test_nonsense_is_answered_and_forgotten(
         finally:
             controller.close()
         assert silent.recv(1) == b""
-
-
-def test_no_program_is_lacking_where_all_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("faults.inject.network.controller.PATH", str(tmp_path))
-    for program in ("ip", "tc", "ss", "nft", "nsenter"):
-        assert program in str(lacking_programs())
-        (tmp_path / program).touch(0o755)
-    assert lacking_programs() is None
 
 
 def test_a_program_that_does_not_end_is_an_error(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:

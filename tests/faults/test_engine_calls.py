@@ -1,7 +1,6 @@
 """What torch sends by itself: the fetches of `RRef.to_here()`, and the gradients of distributed autograd (torch 2.13).
 
-Their sites are nobody else's, and what cannot be hurt is refused. In a real world: by count, by effect, and by the
-ledger.
+What cannot be hurt is refused. In a real world: by count, by effect, and by the ledger.
 """
 
 from __future__ import annotations
@@ -13,14 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 
 from faults.ledger import Timeline, ledger
 from faults.ledger.error_links import CALLEE
 from faults.ledger.moments_seen import census
 from faults.plan import Plan, PlanError
-from faults.plan.fields import BACKWARD, ENGINE_SITES, TO_HERE
+from faults.plan.fields import BACKWARD, TO_HERE
 from faults.run.runs import prepared, scope
 from faults.strategies import plans
 from reference.world import World, launch
@@ -29,13 +27,6 @@ from tests.support import roles_shop as shop
 from tests.support.active_plan import played
 
 pytestmark = pytest.mark.world("a", "b")
-
-
-@pytest.mark.parametrize("site", ENGINE_SITES)
-def test_no_function_has_such_a_site(site: str) -> None:
-    module, _, name = site.partition(":")
-    assert module == torch.__name__
-    assert not hasattr(torch, name)
 
 
 @pytest.mark.parametrize(
