@@ -118,15 +118,15 @@ def test_a_step_that_is_no_longer_recorded_is_still_a_moment(tmp_path: Path) -> 
     assert [each.details["number"] for each in ledger.read(tmp_path).of("step")] == [1, 10_000]
 
 
-def test_the_first_10000_errors_that_a_role_logs_are_recorded(tmp_path: Path) -> None:
+def test_logged_errors_are_recorded_up_to_the_same_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hook, "RECORDED", 2)
     hook.activate(prepared(PLAN, tmp_path), "a")
     logging.getLogger("shop").warning("below the level of an error")
-    for number in range(1, 10_002):
+    for number in (1, 2, 3):
         logging.getLogger("shop").error("no sale %d", number)
     hook.deactivate()
     told = [each.details["text"] for each in ledger.read(tmp_path).of("logged")]
-    assert told[0] == "no sale 1"
-    assert told[9_998:] == ["no sale 9999", "no sale 10000"]
+    assert told == ["no sale 1", "no sale 2"]
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
