@@ -1,6 +1,6 @@
 """A till pays at a shop; both are forked, and nobody reads how they end. Knows nothing of faults.
 
-python stall.py strict | tolerant | gone | leaves | rude | open | served
+python stall.py strict | gone | leaves | rude | open | served
 """
 
 import multiprocessing
