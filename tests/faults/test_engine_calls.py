@@ -187,7 +187,7 @@ def test_a_function_whose_gradients_are_seen_may_have_parameters_of_any_name(wor
 
 def test_a_gradient_that_leaves_after_the_plans_end_is_not_hurt(world: World, tmp_path: Path) -> None:
     """Its hook stays on the graph, which was made under the plan."""
-    plan = f"Delay site={BACKWARD} role=a nth=1 side=request seconds=1"
+    plan = f"Corrupt site={BACKWARD} role=a nth=1 side=request change=zeros"
     world.call("a", shop.activate, str(prepared(Plan.parse(plan), tmp_path)), "a")
     assert world.call("a", engine.backwards, "b", 1, shop.deactivate) == HEALTHY[:1]
 
