@@ -76,13 +76,16 @@ def held() -> Iterator[None]:
         KeyboardInterrupt: a signal came during the block.
     """
     global _depth
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    _depth += 1
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    _depth += 1  # while signals are blocked, no handler may raise: they would stay so
     try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         yield
     finally:
-        _depth -= 1
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        finally:
+            _depth -= 1
         if _waiting and not _depth:
             number = _waiting[0]
             _waiting.clear()

@@ -80,7 +80,39 @@ def test_a_signal_that_the_caller_ignores_stays_ignored() -> None:
 def test_a_signal_that_another_thread_takes_waits_for_what_is_held() -> None:
     """A thread of torch or numpy may take it, because it has not blocked it."""
     interrupts.listen()
-    now, seen = threading.Event(), list[str]()
+    take, seen = taken_by_another_thread(), list[str]()
+    with pytest.raises(KeyboardInterrupt):
+        _hold(take, seen)
+    assert seen == ["went on"]
+    _hold(int, seen)  # it has been told
+
+
+@pytest.mark.parametrize("moment", [signal.SIG_BLOCK, signal.SIG_SETMASK])
+def test_a_signal_that_another_thread_takes_leaves_none_blocked(moment: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes as soon as this thread has blocked its own, or right before this thread unblocks them."""
+    interrupts.listen()
+    take, change, seen = taken_by_another_thread(), signal.pthread_sigmask, list[str]()
+    before = change(signal.SIG_BLOCK, ())
+
+    def told(how: int, mask: Any) -> Any:
+        blocked = change(how, mask) if how == signal.SIG_BLOCK else None
+        if how == moment and mask != ():
+            take()
+        return change(how, mask) if blocked is None else blocked
+
+    monkeypatch.setattr(signal, "pthread_sigmask", told)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            _hold(int, seen)
+        assert change(signal.SIG_BLOCK, ()) == before
+    finally:
+        change(signal.SIG_SETMASK, before)
+    assert seen == ["went on"]
+
+
+def taken_by_another_thread() -> Callable[[], None]:
+    """Start a thread that has blocked no signal. What this returns lets it take one."""
+    now = threading.Event()
 
     def raise_it() -> None:
         if now.wait(10):
@@ -93,10 +125,7 @@ def test_a_signal_that_another_thread_takes_waits_for_what_is_held() -> None:
         now.set()
         other.join(10)
 
-    with pytest.raises(KeyboardInterrupt):
-        _hold(take, seen)
-    assert seen == ["went on"]
-    _hold(int, seen)  # it has been told
+    return take
 
 
 def _hold(work: Callable[[], object], seen: list[str]) -> None:
