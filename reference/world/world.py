@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -82,6 +83,7 @@ class World:
         self._idle = idle
         self._tails: dict[str, str] = {}
         self._begin, self._restarts = begin, restarts
+        self._lives = threading.RLock()  # held while a life begins, and while all roles are told to end
         self._launcher = os.getpid()
         self._watch = partial(Supervisor, handles, on_progress, grace)
         self._error: tuple[str, str, int] | None = None
@@ -141,17 +143,15 @@ class World:
         if self._idle:
             for handle in self._handles.values():
                 handle.send("stop")
-        self._wait_for_life()
-        while self._is_to_go_on():
-            self.life += 1
-            new_rendezvous(self.folder)
-            self._begin_life()
-            self._wait_for_life()
-        return self.outcomes
-
-    def _wait_for_life(self) -> None:
-        self._supervisor.wait()
-        self._check_supervisor()
+        while True:
+            self._supervisor.wait()
+            self._check_supervisor()
+            with self._lives:
+                if not self._is_to_go_on():
+                    return self.outcomes
+                self.life += 1
+                new_rendezvous(self.folder)
+                self._begin_life()
 
     def _check_supervisor(self) -> None:
         """If the supervisor has failed, and has ended all roles therefore, raise WorldError."""
@@ -230,7 +230,8 @@ class World:
         Raises:
             WorldError: ``on_progress`` calls this.
         """
-        self._supervisor.expire()
+        with self._lives:
+            self._supervisor.expire()
         self._supervisor.wait()
         return self.outcomes
 
@@ -242,9 +243,10 @@ class World:
         if os.getpid() != self._launcher:
             return
         alive.discard(self)
-        self._restarts = 0  # a later `wait` starts nothing
-        self._supervisor.whole = False  # of the roles that end now none is lost by another one's end
-        _kill(self._handles)
+        with self._lives:
+            self._restarts = 0  # `wait` starts nothing any more
+            self._supervisor.whole = False  # of the roles that end now none is lost by another one's end
+            _kill(self._handles)
         self._supervisor.wait()
         self._tails = {name: self.log(name, LOG_TAIL) for name in self._handles}
         self._clean()

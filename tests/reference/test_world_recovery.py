@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -23,6 +25,7 @@ from reference.outcome import Killed, Outcome, Overdue, Raised, Returned
 from reference.trace.checkpoint import Checkpoints
 from reference.verify import quick
 from reference.world import World, launch
+from reference.world.start import new_rendezvous
 from tests.matrix.places import PLACES
 from tests.support import roles_recovery as plays
 from tests.support.roles_plain import be_deaf, kill_oneself, wait_for_ever
@@ -167,6 +170,27 @@ def test_a_world_that_was_closed_is_not_started_again() -> None:
         world.close()
         assert {*world.wait().values()} == {Killed(signal.SIGKILL)}
         assert world.life == 1
+
+
+def test_a_world_that_is_closed_while_its_next_life_begins_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread waits for it."""
+    begun, closed, waited = threading.Event(), threading.Event(), list[dict[str, Outcome]]()
+
+    def told(place: Path) -> None:
+        new_rendezvous(place)
+        begun.set()
+        closed.wait(0.5)
+
+    monkeypatch.setattr("reference.world.world.new_rendezvous", told)
+    with launch({"a": wait_for_ever, "b": wait_for_ever}, restarts=1) as world:
+        waiting = threading.Thread(target=lambda: waited.append(world.wait()))
+        waiting.start()
+        os.kill(world.pids["b"], signal.SIGKILL)
+        assert begun.wait(30)
+        world.close()
+        closed.set()
+        waiting.join(30)
+    assert waited == [dict.fromkeys("ab", Killed(signal.SIGKILL))]
 
 
 def test_a_deadline_is_that_of_all_lives(tmp_path: Path) -> None:
