@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import threading
 import time
 from collections.abc import Collection, Mapping
@@ -74,6 +75,7 @@ class Supervisor(threading.Thread):
         self._grace = Grace(grace, len(handles))
         self._numbers = itertools.count()
         self._wake, self._waker = connection.Pipe(duplex=False)
+        os.set_blocking(self._waker.fileno(), False)  # if it is full, the thread looks anyway
         self._lock = threading.Lock()
         self._done = threading.Event()
 
@@ -96,7 +98,7 @@ class Supervisor(threading.Thread):
                 return future
             number = next(self._numbers)
             handle.calls[number] = (future, time.monotonic() + deadline)
-        self._look_again()  # before the role gets it: one that is stopped may keep this thread waiting
+            self._look_again()  # before the role gets it: one that is stopped may keep this thread waiting
         handle.send("call", number, work)
         return future
 
@@ -109,10 +111,10 @@ class Supervisor(threading.Thread):
         with self._lock:
             for handle in self._open():
                 handle.due = time.monotonic()
-        self._look_again()
+            self._look_again()
 
     def _look_again(self) -> None:
-        """Wake the thread, because the next deadline may have changed."""
+        """Wake the thread, because the next deadline may have changed. Hold the lock: its end closes the pipe."""
         with contextlib.suppress(OSError):
             self._waker.send_bytes(b"look")
 
@@ -127,8 +129,9 @@ class Supervisor(threading.Thread):
                 with self._lock:
                     handle.end()
         finally:
-            self._wake.close()
-            self._waker.close()
+            with self._lock:
+                self._wake.close()
+                self._waker.close()
             self._done.set()
 
     def _open(self) -> list[RoleHandle]:

@@ -7,11 +7,13 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -162,6 +164,24 @@ def test_a_role_that_reports_no_more_is_waited_for_without_a_busy_core(monkeypat
     outcomes = played({"a": roles_plain.nothing}, before=roles_grace.report_no_more, deadline=4)
     assert "in report_no_more" in stacks(outcomes["a"])
     assert len(looks) < 20
+
+
+def test_a_world_does_not_end_while_another_thread_wakes_its_supervisor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the pipe is closed in the middle of its use: a TypeError, or a write into another file."""
+    before, ended, send = {*threading.enumerate()}, list[bool](), Connection.send_bytes
+
+    def told(self: Connection, content: bytes) -> None:
+        if content == b"look":
+            os.kill(world.pids["a"], signal.SIGKILL)
+            supervisor.join(0.5)
+            ended.append(not supervisor.is_alive())
+        send(self, content)
+
+    with launch(["a"], deadline=DEADLINE) as world:
+        (supervisor,) = (each for each in {*threading.enumerate()} - before if each.name == "world")
+        monkeypatch.setattr(Connection, "send_bytes", told)
+        world.expire()
+    assert ended == [False]
 
 
 # The rules alone: roles as their launcher sees them, and a clock of the test's own where time has to pass.
