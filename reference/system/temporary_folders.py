@@ -8,7 +8,6 @@ from __future__ import annotations
 import atexit
 import fcntl
 import os
-import shutil
 import stat
 import tempfile
 from contextlib import suppress
@@ -92,7 +91,8 @@ def keep(place: Path) -> None:
 
 def remove(place: Path) -> None:
     """Remove a folder of `make`."""
-    shutil.rmtree(place, ignore_errors=True)
+    with suppress(OSError):
+        _delete(place)
     _forget(place)
 
 
@@ -116,12 +116,16 @@ def _remove_if_dead(place: Path) -> None:
             # The launcher has just kept the folder, or it is of another host.
             if not os.fstat(handle).st_nlink or os.read(handle, 256) != _HOST:
                 return
-            # The mark goes last: if this process is killed, the next one can continue.
-            for each in sorted(place.iterdir(), key=lambda each: each.name == MARK):
-                delete(each)
-            place.rmdir()
+            _delete(place)
         finally:
             os.close(handle)
+
+
+def _delete(place: Path) -> None:
+    # The mark goes last: if this process is killed, the next one can continue.
+    for each in sorted(place.iterdir(), key=lambda each: each.name == MARK):
+        delete(each)
+    place.rmdir()
 
 
 def _forget(place: Path) -> None:

@@ -68,6 +68,20 @@ def test_the_folder_of_a_process_that_was_killed_is_removed_by_the_next(place: P
     assert names(place) == [made.name]
 
 
+def test_a_folder_whose_removal_was_cut_off_is_removed_by_the_next(place: Path) -> None:
+    """Other files stand before and after its mark, in whatever order the system lists them."""
+    text = """
+mark, other = (place / name for name in (temporary_folders.MARK, "other"))
+def fill(name): [(place / (name + str(number))).touch() for number in range(20)]
+fill("a"), mark.rename(other), other.rename(mark), fill("b")
+sys.addaudithook(lambda event, _: event == "os.remove" and not mark.exists() and os.kill(os.getpid(), 9))
+temporary_folders.remove(place)
+"""
+    ended(place, text)
+    made = temporary_folders.make("faults-")
+    assert names(place) == [made.name]
+
+
 def test_a_process_that_ends_by_itself_leaves_no_folder(place: Path) -> None:
     assert ended(place, "sys.exit(3)") == 3
     assert names(place) == []
