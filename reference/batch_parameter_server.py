@@ -60,11 +60,13 @@ class BatchUpdateParameterServer:
         self.model = initial_model(case) if model is None else model
         self.lock = threading.Lock()
         self.trainers = trainer_names(case)
-        self.round: Rounds[nn.Module] = Rounds(self.trainers, case.steps, case.timeout)
         self.optimizer = sgd(case, self.model)
         self.reports: dict[str, tuple[Tensors, Tensors]] = {}
         self.recorder = Recorder(case, self.model)
-        self.round.number = self.saved = resume(model=self.model, optimizer=self.optimizer, trace=self.recorder)
+        self.saved = resume(model=self.model, optimizer=self.optimizer, trace=self.recorder)
+        # Not before, because with it the time of the first round begins.
+        self.round: Rounds[nn.Module] = Rounds(self.trainers, case.steps, case.timeout)
+        self.round.number = self.saved
 
     def get_model(self) -> nn.Module:
         """Return a copy of the model (S2.5): the trainers may update it while the reply to another caller is sent."""

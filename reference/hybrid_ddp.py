@@ -68,11 +68,12 @@ class EmbeddingServer:
         self.embedding = sparse_part(case)
         self.optimizer = optim.SGD(self.embedding.parameters(), lr=case.lr)
         self.lock = threading.Lock()
-        # The trainers' collectives have a shorter limit, and say more.
-        self.step: Rounds[None] = Rounds(self.trainers, case.steps, case.reply_timeout, StepFailed)
         self.held: dict[str, torch.Tensor] = {}
         self.recorder = Recorder(case, parameters_of(self.weight, dict.fromkeys(self.trainers, dense_part(case))))
-        self.step.number = self.saved = resume(embedding=self.embedding, trace=self.recorder)
+        self.saved = resume(embedding=self.embedding, trace=self.recorder)
+        # The trainers' collectives have a shorter limit, and say more.
+        self.step: Rounds[None] = Rounds(self.trainers, case.steps, case.reply_timeout, StepFailed)
+        self.step.number = self.saved
 
     @property
     def weight(self) -> torch.Tensor:

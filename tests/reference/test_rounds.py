@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 
+from reference import batch_parameter_server, hybrid_ddp
 from reference.rpc.rounds import RoundFailed, Rounds
 
 NAMES = ("a", "b")
@@ -145,3 +146,25 @@ def test_together_who_has_ended_without_a_report_is_missing_and_apart_is_not(tog
         rounds.join("a")
         with pytest.raises(RoundFailed, match=rf"^round 0: nothing for 0\.2 s from {missing}$"):
             rounds.gather(calls, stay=0)
+
+
+def made(tutorial: str) -> Rounds[Any]:
+    if tutorial == "hybrid_ddp":
+        return hybrid_ddp.EmbeddingServer(hybrid_ddp.Case()).step
+    return batch_parameter_server.BatchUpdateParameterServer(batch_parameter_server.Case(model="mlp")).round
+
+
+@pytest.mark.parametrize("tutorial", ["batch_parameter_server", "hybrid_ddp"])
+def test_the_time_of_a_servers_first_round_begins_when_its_state_is_there(
+    tutorial: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large one takes long to read, and until then no trainer can report."""
+    before, watching = {*threading.enumerate()}, list[set[str]]()
+
+    def told(**owners: object) -> int:
+        watching.append({each.name for each in {*threading.enumerate()} - before})
+        return 0
+
+    monkeypatch.setattr(f"reference.{tutorial}.resume", told)
+    made(tutorial).close()
+    assert watching == [set()]
