@@ -21,7 +21,7 @@ from reference.outcome import WorldError
 from reference.system import isolated_network, temporary_folders
 from reference.system.files import RENDEZVOUS, log_of, roles_of, stacks_of
 from reference.system.interrupts import held
-from reference.system.processes import no_pidfds
+from reference.system.processes import no_pidfds, status_of_ended
 from reference.system.temporary_folders import make_private
 from reference.system.text import shown
 from reference.world import link
@@ -201,8 +201,10 @@ def _forkserver() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        if _server._forkserver_pid not in _serving:
-            os.kill(_server._forkserver_pid, signal.SIGKILL)
+        with _server._lock:
+            if _server._forkserver_pid not in _serving:
+                os.kill(_server._forkserver_pid, signal.SIGKILL)
+                status_of_ended(_server._forkserver_pid)  # until then a next launch would take it for running
         raise
 
 

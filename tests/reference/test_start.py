@@ -124,6 +124,38 @@ def test_a_forked_child_of_a_process_that_has_launched_can_launch(tmp_path: Path
     assert done.stdout == "child a\nparent a\n", done.stderr
 
 
+INTERRUPTED = """
+import os, threading
+from multiprocessing.context import ForkServerProcess
+from reference.world import launch
+from tests.support.roles_plain import name
+kill = os.kill
+def interrupted(process):
+    del ForkServerProcess.start
+    raise KeyboardInterrupt
+def late(pid, number):
+    os.kill = kill
+    threading.Timer(0.5, kill, (pid, number)).start()
+if __name__ == "__main__":
+    ForkServerProcess.start, os.kill = interrupted, late
+    try:
+        launch(["a"])
+    except KeyboardInterrupt:
+        pass
+    with launch(["a"], deadline=60) as world:
+        print(world.call("a", name))
+"""
+
+
+def test_after_an_interrupted_start_a_world_starts_although_the_first_server_takes_its_time_to_end(
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "interrupted.py"
+    script.write_text(INTERRUPTED)
+    done = subprocess.run([sys.executable, script], env=PATHS, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "a\n", done.stderr
+
+
 @contextmanager
 def without_threads() -> Iterator[None]:
     """Within it no thread can be started, and a world says so."""
