@@ -79,8 +79,8 @@ class RoleConfig:
 def main(config: RoleConfig, pipe: Connection) -> None:
     """Run one role: the target of its process, which ends with a status that tells whether the role returned."""
     _begun.append(True)  # from now on the role reports its own end
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # the forkserver ignores it
     os.setsid()  # so Ctrl-C reaches only the launcher, and the role can be ended with all processes that it starts
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # the forkserver ignores it
     refused = _isolate(config)  # while this process has only one thread
     die_with_parent()
     files.occupy_streams()  # otherwise the log would replace what has their numbers
