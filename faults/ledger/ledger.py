@@ -88,8 +88,9 @@ class Ledger:
             raise LedgerError(f"cannot write a ledger at {self.path}: {error.strerror}; {wanted}") from error
         self._broken = 0
         self._whole = 0  # the size of the file after the last line that this process wrote
-        # Reentrant, because a finalizer or a signal's handler that runs in the middle of `write` may write, too.
-        self._lock = threading.RLock()
+        # Reentrant, because a finalizer or a signal's handler that runs in the middle of `write` may write, too. Who
+        # writes within a lock takes this one, because such a handler may want that lock as well.
+        self.lock = threading.RLock()
         self.write("start", schema=SCHEMA, pid=self.process, wall=time.time(), boot=boot_id(), world=world)
 
     def write(self, event: str, **details: Any) -> None:
@@ -98,7 +99,7 @@ class Ledger:
         # The id is read each time, in a tenth of a microsecond, because a forked child writes to its parent's ledger.
         values = {"event": event, "time": time.monotonic(), "process": os.getpid(), **details}
         line = "".join((*_encoded(values, 0), "\n")).encode()
-        with self._lock:
+        with self.lock:
             if self._file is None:
                 return
             if not self._is_open():
@@ -149,7 +150,7 @@ class Ledger:
 
     def close(self) -> None:
         """Close the ledger. Later events, of calls that are still in flight, are not written."""
-        with self._lock:
+        with self.lock:
             if self._file is not None and self._is_open():
                 self._release()
             self._file = None

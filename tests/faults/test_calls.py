@@ -300,6 +300,13 @@ class TestLedger:
     def test_a_thread_that_only_waits_records_the_end_of_its_call(self, world: World, tmp_path: Path) -> None:
         assert world.call("a", shop.ends_recorded_here, str(prepared(Plan(), tmp_path)), "b") == ["ok", "fail"]
 
+    def test_a_signals_handler_may_call_within_a_line_while_a_thread_records_an_end(
+        self, world: World, tmp_path: Path
+    ) -> None:
+        """With two locks each would have what the other one waits for."""
+        folder = str(prepared(Plan(), tmp_path))
+        assert world.call("a", shop.hears_a_signal_within_a_line, folder, "b", deadline=20) == ["ok", "ok"]
+
     def test_what_a_signals_handler_raises_in_a_call_reaches_the_program(self, world: World, tmp_path: Path) -> None:
         """Although nothing but that handler has failed."""
         ended = world.call("a", shop.meets_a_signal, str(prepared(Plan(), tmp_path)), "b")

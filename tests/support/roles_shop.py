@@ -150,6 +150,38 @@ def ends_recorded_here(folder: str, to: str) -> list[str]:
     return found
 
 
+def hears_a_signal_within_a_line(folder: str, to: str) -> list[str]:
+    """Write a line, within which a signal comes while another thread records the end of a call. The signal's handler
+    makes a call, too. Return the ends that are recorded."""
+    sender, at_the_end, seek = "_invoke_rpc_python_udf", threading.Event(), os.lseek
+    original, late = vars(api)[sender], [Future[None]()]
+    thread = threading.Thread(target=late[0].set_result, args=(None,))
+    late[0].add_done_callback(lambda _: at_the_end.set())
+    before = signal.signal(signal.SIGALRM, lambda *_: rpc.rpc_sync(to, function, args=(1,)))
+
+    def send(*arguments: Any) -> Any:
+        return late.pop() if late else original(*arguments)
+
+    def within(*arguments: int) -> int:
+        if thread.ident is None:
+            thread.start()
+            assert at_the_end.wait(10)
+            signal.raise_signal(signal.SIGALRM)
+        return seek(*arguments)
+
+    with patch.object(api, sender, send):
+        activate(folder, "a")
+        callee = delivery.CalleeState.open
+        assert callee is not None
+        rpc.rpc_async(to, function, args=(1,))
+        with patch.object(os, "lseek", within):
+            callee.ledger.write("step", number=1)
+            thread.join(10)
+        deactivate()
+    signal.signal(signal.SIGALRM, before)
+    return [each.event for each in read(Path(folder)).of("ok", "fail", "info")]
+
+
 def deactivate() -> None:
     await_ends()
     hook.deactivate()

@@ -69,7 +69,6 @@ class Calls:
         self._named = {str(fault.site) for fault in plan.at("call").values()}
         # ``waits``: the call that the thread is about to send is an `rpc_sync`.
         self._thread = threading.local()
-        self._writing = threading.RLock()
         # Calls whose end is not recorded yet, by the identity of their notes.
         self._pending: dict[int, _Pending] = {}
 
@@ -211,17 +210,17 @@ class Calls:
     def settle(self) -> None:
         """Record the ends of calls whose callbacks have not run yet. A thread that waits for a call may go on before
         them, and end the process."""
-        if not self._writing.acquire(timeout=WRITE_SECONDS):
+        if not self.ledger.lock.acquire(timeout=WRITE_SECONDS):
             return
         try:
             for number, each in list(self._pending.items()):
                 if each.future.done():
                     self._ended(number, each.future)
         finally:
-            self._writing.release()
+            self.ledger.lock.release()
 
     def _ended(self, number: int, future: Any) -> None:
-        with self._writing:  # a process that ends meanwhile waits until the line is written
+        with self.ledger.lock:  # a process that ends meanwhile waits until the line is written
             call = self._pending.pop(number, None)
             if call is None:  # another thread has recorded it
                 return
