@@ -104,15 +104,16 @@ def await_ends() -> None:
     await_true(all_ended)
 
 
-def ends_when_settled(folder: str, to: str) -> list[str]:
-    """Make one call under a plan. Return the ends that are recorded after `settle`, before the call's own callback."""
+def ends_when_settled(folder: str, to: str, deactivated: bool) -> list[str]:
+    """Make one call under a plan. Return the ends that are recorded after `settle`, or after the plan's end, before the
+    call's own callback."""
     sender, settled, ends = "_invoke_rpc_python_udf", threading.Event(), list[str]()
     original = vars(api)[sender]
 
     def settle(_: object) -> None:
         callee = delivery.CalleeState.open
         assert callee is not None
-        callee.settle()
+        (hook.deactivate if deactivated else callee.settle)()
         ends.extend(each.event for each in read(Path(folder)).of("ok", "fail", "info"))
         settled.set()
 
@@ -125,7 +126,7 @@ def ends_when_settled(folder: str, to: str) -> list[str]:
         activate(folder, "a")
         rpc.rpc_async(to, function, args=(1,)).wait()
         assert settled.wait(10)
-        deactivate()
+        hook.deactivate()
     return ends
 
 

@@ -253,6 +253,7 @@ def default_timeout() -> float:
 
 def _restore(original: dict[str, Any]) -> None:
     if CalleeState.open is not None:
+        CalleeState.open.settle()  # otherwise an end whose callback has not run yet would find its ledger closed
         CalleeState.open.delayed_replies.close(give=True)
     CalleeState.open = None
     for name, value in original.items():
