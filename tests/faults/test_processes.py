@@ -18,7 +18,7 @@ import pytest
 
 from faults.inject.announcer import Announcer
 from faults.inject.process import guardian
-from faults.inject.process.processes import prepare
+from faults.inject.process.processes import Pause, prepare
 from faults.ledger import Event, Ledger, ledger
 from faults.plan import Plan
 from faults.run.leftovers import is_running
@@ -276,5 +276,23 @@ def test_undo_forgets_what_was_not_announced(tmp_path: Path) -> None:
     undo()
     undo()
     announcer.announce("up")  # otherwise this process would end
+    own.close()
+    assert story(tmp_path) == [("a", "planned")]
+
+
+def test_a_pause_that_gets_ready_while_another_thread_leaves_is_ended_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(tmp_path)
+    announcer, own, expect = Announcer("a"), Ledger(tmp_path, "a"), Pause.expect
+    undo = prepare(Plan.parse("Pause role=b at=up@a seconds=1"), "a", tmp_path, own, announcer)
+
+    def left_meanwhile(pause: Pause, wanted: str) -> None:
+        expect(pause, wanted)
+        undo()
+
+    monkeypatch.setattr(Pause, "expect", left_meanwhile)
+    announcer.announce("up")
+    undo()
     own.close()
     assert story(tmp_path) == [("a", "planned")]

@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -135,7 +134,6 @@ class Firing:
         self.ledger = ledger
         self._pauses: list[Pause] = []
         self._over = False
-        self._lock = threading.RLock()  # a signal's handler may come to another moment while this thread fires
 
     def fire(self, number: int, fault: Fault) -> None:
         """Fire a fault and wait until its effect shows. A failure becomes an event ``failed``, not an error of the
@@ -176,11 +174,11 @@ class Firing:
     def _pause(self, fault: Fault, named: dict[str, object], pid: int, handle: int) -> None:
         assert fault.seconds is not None
         pause = Pause(self.ledger.path, pid, handle, fault.seconds, named)
-        with self._lock:
-            self._pauses.append(pause)
+        with self.ledger.lock:
             if self._over:
                 pause.end()
                 return
+            self._pauses.append(pause)
             self.ledger.write("fired", **named, pid=pid, guardian=pause.process.pid)
             pause.order()
         pause.expect("stopped")
@@ -192,7 +190,7 @@ class Firing:
 
     def undo(self) -> None:
         """Continue the paused processes, and fire no more. May be called again."""
-        with self._lock:
+        with self.ledger.lock:
             self._over = True
             pauses, self._pauses = self._pauses, []
         for pause in pauses:
