@@ -68,6 +68,10 @@ _FORMS = json_objects.by_name(
 )
 
 
+# Those of this process. A child that is forked from it has them, too.
+_ledgers: weakref.WeakSet[Ledger] = weakref.WeakSet()
+
+
 class LedgerError(OneLine, OSError):
     """A ledger that cannot be written or read. One line."""
 
@@ -91,6 +95,7 @@ class Ledger:
         # Reentrant, because a finalizer or a signal's handler that runs in the middle of `write` may write, too. Who
         # writes within a lock takes this one, because such a handler may want that lock as well.
         self.lock = threading.RLock()
+        _ledgers.add(self)
         self.write("start", schema=SCHEMA, pid=self.process, wall=time.time(), boot=boot_id(), world=world)
 
     def write(self, event: str, **details: Any) -> None:
@@ -154,6 +159,15 @@ class Ledger:
             if self._file is not None and self._is_open():
                 self._release()
             self._file = None
+
+
+def _unlock() -> None:
+    """Run in a forked child, where the threads do not exist that had locks."""
+    for each in _ledgers:
+        each.lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_unlock)
 
 
 def boot_id() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import threading
 import time
@@ -146,6 +147,42 @@ def test_what_a_forked_child_logs_is_not_the_roles(tmp_path: Path) -> None:
         hook.deactivate()
     assert not fired.exists()
     assert ledger.read(tmp_path).of("step", "logged") == []
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_may_play_a_role_while_a_thread_of_its_parent_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not answer the calls of its parent's role."""
+    writing, over, seek = threading.Event(), threading.Event(), os.lseek
+
+    def held(*arguments: int) -> int:
+        if threading.current_thread() is thread:
+            writing.set()
+            over.wait(30)
+        return seek(*arguments)
+
+    hook.activate(prepared(PLAN, tmp_path), "a")
+    own = CalleeState.open
+    assert own is not None
+    own.delayed_replies.answer(60, lambda: None, (tmp_path / "given").touch)
+    thread = threading.Thread(target=own.ledger.write, args=("step",), kwargs={"number": 1})
+    monkeypatch.setattr(os, "lseek", held)
+    thread.start()
+    assert writing.wait(10)
+    child = get_context("fork").Process(target=hook.activate, args=(tmp_path, "b"))
+    child.start()
+    try:
+        child.join(10)
+        assert child.exitcode == 0
+        assert not (tmp_path / "given").exists()
+    finally:
+        over.set()
+        thread.join()
+        child.kill()
+        child.join()
+        hook.deactivate()
+    assert ledger.read(tmp_path).roles == ("a", "b")
 
 
 def test_an_error_at_a_moment_is_of_faults_itself(tmp_path: Path) -> None:

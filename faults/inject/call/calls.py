@@ -34,9 +34,6 @@ from faults.ledger.ledger import Ledger
 from faults.plan.fields import BACKWARD
 from faults.plan.plan import Plan, PlanError
 
-# How long an ending process waits for another thread to write a line (seconds). After a fork that thread may not exist.
-WRITE_SECONDS = 1.0
-
 _PICKLERS = ("_default_pickler", "_internal_rpc_pickler")
 _SENDERS = ("_invoke_rpc_python_udf", "_invoke_remote_python_udf")
 _INVOKE = "_invoke_rpc"
@@ -210,14 +207,10 @@ class Calls:
     def settle(self) -> None:
         """Record the ends of calls whose callbacks have not run yet. A thread that waits for a call may go on before
         them, and end the process."""
-        if not self.ledger.lock.acquire(timeout=WRITE_SECONDS):
-            return
-        try:
+        with self.ledger.lock:
             for number, each in list(self._pending.items()):
                 if each.future.done():
                     self._ended(number, each.future)
-        finally:
-            self.ledger.lock.release()
 
     def _ended(self, number: int, future: Any) -> None:
         with self.ledger.lock:  # a process that ends meanwhile waits until the line is written
@@ -252,9 +245,10 @@ def default_timeout() -> float:
 
 
 def _restore(original: dict[str, Any]) -> None:
-    if CalleeState.open is not None:
-        CalleeState.open.settle()  # otherwise an end whose callback has not run yet would find its ledger closed
-        CalleeState.open.delayed_replies.close(give=True)
+    own = CalleeState.of_this_process()
+    if own is not None:
+        own.settle()  # otherwise an end whose callback has not run yet would find its ledger closed
+        own.delayed_replies.close(give=True)
     CalleeState.open = None
     for name, value in original.items():
         setattr(api, name, value)
