@@ -252,7 +252,7 @@ def _listen(announcer: Announcer, ledger: Ledger, undo: ExitStack) -> None:
 def _step(announcer: Announcer, ledger: Ledger, what: str, number: int) -> None:
     """Record and announce a step, or that a checkpoint is saved; of a program with very many the first ones only.
 
-    Those of a forked child are not the role's. Besides, it could wait for ever for a lock of its parent's thread.
+    Those of a forked child are not the role's.
     """
     if ledger.process != os.getpid():
         return

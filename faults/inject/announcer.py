@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 
@@ -13,7 +12,8 @@ Action = Callable[[], object]
 
 
 class Announcer:
-    """The moments of one role, in its process. Actions run in the thread that announces, each once. Thread-safe.
+    """The moments of one role, in its process. Actions run in the thread that announces, each once. Thread-safe,
+    because each step is one operation of a dictionary.
 
     ``around``: what an action runs in, such as `Ledger.own_errors`.
     """
@@ -21,21 +21,17 @@ class Announcer:
     def __init__(self, role: str, around: Callable[[], AbstractContextManager[object]] = nullcontext) -> None:
         self.role, self._around = role, around
         self._waiting: dict[Moment, list[Action]] = {}
-        self._lock = threading.RLock()  # a signal's handler may make a call while this thread announces one
 
     def subscribe(self, moment: Moment, action: Action) -> None:
         """Run ``action`` at this moment, which must be one of this role."""
         assert moment.role == self.role, (moment, self.role)
-        with self._lock:
-            self._waiting.setdefault(moment, []).append(action)
+        self._waiting.setdefault(moment, []).append(action)
 
     def announce(self, event: str, number: int = 0, site: str = "") -> None:
         """Run the actions of this moment, at which the role has arrived."""
         if not self._waiting:  # most moments are of no interest to anybody
             return
-        with self._lock:
-            actions = self._waiting.pop(Moment(event, self.role, number, site), [])
-        for action in actions:
+        for action in self._waiting.pop(Moment(event, self.role, number, site), []):
             with self._around():
                 action()
 

@@ -132,7 +132,7 @@ def test_logged_errors_are_recorded_up_to_the_same_number(tmp_path: Path, monkey
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_what_a_forked_child_logs_is_not_the_roles(tmp_path: Path) -> None:
-    """The child has no such step, and could wait for a lock that a thread of its parent had."""
+    """The child has no such step."""
     announcer, fired = hook.activated(prepared(PLAN, tmp_path), "a"), tmp_path / "fired"
     announcer.subscribe(Moment("step", "a", 1), fired.touch)
     extra = {"extra": {"step": 1}}
