@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.machinery import ModuleSpec, PathFinder
+from itertools import filterfalse
 from pathlib import Path
 from types import ModuleType
 
@@ -84,9 +85,9 @@ def _collect_again(frozen: list[object]) -> None:
     untrack, track = ctypes.pythonapi.PyObject_GC_UnTrack, ctypes.pythonapi.PyObject_GC_Track
     for function in (untrack, track):
         function.argtypes, function.restype = [ctypes.py_object], None
-    for each in frozen:
-        untrack(each)
-        track(each)
+    # Without a pause in which another thread could fill a dictionary, which would track it: twice ends the process.
+    for _ in map(track, filterfalse(untrack, frozen)):
+        pass
 
 
 class _Found(importlib.abc.Loader):

@@ -127,6 +127,18 @@ def test_collections_look_at_what_the_program_made_but_not_at_torch(tmp_path: Pa
     assert said_uninstalled(text, tmp_path) == "True False True\ndestructor\nTrue\n"
 
 
+def test_another_thread_may_fill_a_dictionary_while_collections_are_told_of_it(tmp_path: Path) -> None:
+    """It may between any two lines; here a trace does so."""
+    (tmp_path / "torch.py").write_text("")
+    text = (
+        "import sys; own = {0: []}\n"
+        "def fill(*_): own[len(own)] = []; return fill\n"
+        "sys.settrace(lambda frame, *_: fill if frame.f_code.co_filename.endswith('autostart.py') else None)\n"
+        "import torch; print(len(own) > 1)"
+    )
+    assert said_uninstalled(text, tmp_path) == "True\n"
+
+
 @pytest.mark.long
 def test_a_variable_that_is_left_exported_is_reported_once_per_program(python: str, tmp_path: Path) -> None:
     """Programs that it starts do not report it again."""
