@@ -59,6 +59,12 @@ def say(text: str) -> None:
         os.write(2, f"torch-rpc-reference: {shown}\n".encode(errors="backslashreplace"))
 
 
+def withdraw(finder: object) -> None:
+    """Let imports ask a finder no more. Those that go on have the old list: taken out of that, it would make them miss
+    the next finder."""
+    sys.meta_path = [each for each in sys.meta_path if each is not finder]
+
+
 class _Keeper(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Takes this project's modules out of `sys.modules` until somebody imports `faults`.
 
@@ -74,14 +80,13 @@ class _Keeper(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if name != "faults":
             return None
         if hidden := hiding():
-            sys.meta_path.remove(self)
+            withdraw(self)
             say(f"FAULTS_RUN does nothing here: {hidden}")
             return None
         return ModuleSpec(name, self, origin=self.kept[name].__file__, is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        if self in sys.meta_path:  # not in `find_spec`, because `python -m` calls that twice, and imports then
-            sys.meta_path.remove(self)
+        withdraw(self)  # not in `find_spec`, because `python -m` calls that twice, and imports then
         sys.modules.update(self.kept)
         return self.kept[spec.name]
 
@@ -96,7 +101,7 @@ def give_back() -> None:
     So it is installed now.
     """
     for each in [each for each in sys.meta_path if isinstance(each, _Keeper)]:
-        sys.meta_path.remove(each)
+        withdraw(each)
         sys.modules.update(each.kept)
         from faults.script import autostart
 

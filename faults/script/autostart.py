@@ -18,7 +18,7 @@ from itertools import filterfalse
 from pathlib import Path
 from types import ModuleType
 
-from torch_rpc_reference_startup import hiding, say
+from torch_rpc_reference_startup import hiding, say, withdraw
 
 VARIABLE = "FAULTS_RUN"
 
@@ -129,7 +129,7 @@ class _Finder(importlib.abc.MetaPathFinder):
             return None
         spec = PathFinder.find_spec(name, path)
         if name == _RPC:
-            sys.meta_path.remove(self)
+            withdraw(self)
         if spec is not None and spec.loader is not None:
             spec.loader = (_Loader if name == _RPC else _WithoutCollections)(spec.loader, self.folder)
         return spec
@@ -175,7 +175,7 @@ def leave_alone() -> None:
     for variable in (VARIABLE, SAID):
         os.environ.pop(variable, None)
     for each in [each for each in sys.meta_path if isinstance(each, _Finder)]:
-        sys.meta_path.remove(each)
+        withdraw(each)
     from faults.script import stacks
 
     stacks.leave_alone()

@@ -176,6 +176,22 @@ def test_a_module_that_the_plan_needs_is_not_executed_again(tmp_path: Path) -> N
     assert said_uninstalled(text, tmp_path / "run") == "function SourceFileLoader\n"
 
 
+@pytest.mark.parametrize("module", ["faults", pytest.param("torch.distributed.rpc", marks=pytest.mark.long)])
+def test_an_import_that_goes_on_meanwhile_asks_every_finder(module: str, tmp_path: Path) -> None:
+    """Another thread may import the module; here a finder of the program does so, when it is asked."""
+    assert main(["prepare", str(tmp_path / "run"), "--plan", "Duplicate site=shop:pay"]) == 0
+    (tmp_path / "run" / "late.py").write_text("")
+    text = (
+        "import sys; from importlib.machinery import PathFinder\n"
+        "class Finder:\n"
+        "    def find_spec(name, path, target=None):\n"
+        f"        if name == 'late': import {module}\n"
+        "sys.meta_path.insert(sys.meta_path.index(PathFinder), Finder)\n"
+        "import late; print(late.__name__)"
+    )
+    assert said_uninstalled(text, tmp_path / "run") == "late\n"
+
+
 def test_a_missing_folder_is_reported(python: str, tmp_path: Path) -> None:
     """A plan that is silently ignored would be worse."""
     done = ran(python, "-c", "import torch.distributed.rpc", **{VARIABLE: str(tmp_path / "nowhere")})
