@@ -51,13 +51,10 @@ def _places(wanted: Mapping[str, Any], modules: Iterable[ModuleType]) -> dict[st
 
 def _since() -> list[ModuleType]:
     """Return the modules that were imported after this one, or were not complete then, such as the program's script."""
-    found = [sys.modules[name] for name in _UNFINISHED if name in sys.modules]
-    # From the end, because passing the names of all others would touch, and so copy, their pages.
-    for name in reversed(sys.modules):
-        if name == __name__:
-            break
-        found.append(sys.modules[name])
-    return found
+    # From the end, because passing the names of all others would touch, and so copy, their pages; and in C, because
+    # another thread may import a module whenever Python runs.
+    later = [*iter(reversed(sys.modules).__next__, __name__)]
+    return [each for each in map(sys.modules.get, (*_UNFINISHED, *later)) if each is not None]
 
 
 def _is_unfinished(module: ModuleType) -> bool:
@@ -66,4 +63,4 @@ def _is_unfinished(module: ModuleType) -> bool:
 
 _KNOWN = _places({name: getattr(rpc, name) for name in ("init_rpc", "shutdown")}, list(sys.modules.values()))
 # Of a program that is started by ``python -m`` the spec is that of a module that is complete.
-_UNFINISHED = [name for name, module in sys.modules.items() if name == "__main__" or _is_unfinished(module)]
+_UNFINISHED = [name for name, module in sys.modules.copy().items() if name == "__main__" or _is_unfinished(module)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 import subprocess
 import sys
@@ -105,3 +106,22 @@ def test_another_replacement_is_put_back_as_it_was(monkeypatch: pytest.MonkeyPat
         assert rpc.init_rpc is Held.new
         put_back()
         assert rpc.init_rpc is Held.others
+
+
+def test_another_thread_may_import_modules_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may between any two lines; here a trace does so at every tenth."""
+    numbers = itertools.count()
+
+    def another(*_: object) -> Any:
+        if (number := next(numbers)) % 10 == 0:
+            monkeypatch.setitem(sys.modules, f"another_{number}", ModuleType("another"))
+        return another
+
+    for _ in range(1000):
+        another()
+    before = sys.gettrace()
+    sys.settrace(lambda frame, *_: another if frame.f_code.co_filename == patching.__file__ else None)
+    try:
+        patch_all_references("init_rpc", Held.torchs, Held.new)()
+    finally:
+        sys.settrace(before)
