@@ -243,15 +243,15 @@ class RRefs:
         known.how, known.lines = how, lines
         self._note(known)
 
-    # What there is
+    # What there is. Copies are listed: Python 3.11 may collect garbage at each item, and so forget some.
 
     def living(self, since: int) -> dict[int, Known]:
         """Return what is known of the objects that live and that this role got after this event, by identity."""
-        return {key: each for key, each in list(self._known.items()) if each.got > since}
+        return {key: each for key, each in self._known.copy().items() if each.got > since}
 
     def values(self) -> dict[int, tuple[Any, Ident]]:
         """Return the values that live, each with its RRef, by the values' identities."""
-        found = [(key, ref(), ident) for key, (ref, ident) in list(self._values.items())]
+        found = [(key, ref(), ident) for key, (ref, ident) in self._values.copy().items()]
         return {key: (value, ident) for key, value, ident in found if value is not None}
 
     def type_of(self, ident: Ident) -> type | None:
@@ -271,7 +271,7 @@ class RRefs:
 
 
 def _remember(where: OrderedDict[Any, Any], key: object, value: object) -> None:
+    where.pop(key, None)  # instead of moving it afterwards: another thread may have removed it by then
     where[key] = value
-    where.move_to_end(key)
     if len(where) > REMEMBERED:
         where.popitem(last=False)

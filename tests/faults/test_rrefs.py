@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 from torch.futures import Future
@@ -16,6 +21,8 @@ LINE = (RRefs.count.__code__, 1)
 
 class Sent:
     """Stands for an RRef, which only a world can make: what is asked of one is its text and its owner."""
+
+    itself: Sent
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -69,3 +76,52 @@ def test_nothing_is_kept_of_a_value_that_is_no_more() -> None:
     values.clear()
     after = sys.getrefcount(known.ident)
     assert after == before
+
+
+class Pushed(OrderedDict[Any, Any]):
+    """Each time that something is remembered, another thread remembers more."""
+
+    def __init__(self, more: Callable[[], object]) -> None:
+        super().__init__()
+        self.more = more
+
+    def __setitem__(self, key: object, value: object) -> None:
+        super().__setitem__(key, value)
+        thread = threading.Thread(target=self.more)
+        if threading.current_thread() is threading.main_thread():
+            thread.start()
+            thread.join()
+
+
+def test_an_rref_that_is_sent_may_be_forgotten_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rrefs, "REMEMBERED", 1)
+    seen, things = RRefs(), [Sent(0), Sent(1)]
+
+    def send(number: int) -> None:
+        seen.pickling()
+        seen.send(things[number])
+        seen.sent_to("b", (LINE,))
+
+    for thing in things:
+        seen.get(thing, "fetched", (LINE,))
+    seen.sent = Pushed(partial(send, 1))
+    send(0)
+    assert list(seen.sent) == [((0, 1), "b")]
+
+
+def test_rrefs_may_go_while_they_are_listed() -> None:
+    """One that only garbage holds goes when the collector runs, as it may at each item (Python 3.11)."""
+    seen, things = RRefs(), [Sent(number) for number in range(3000)]
+    for thing in things:
+        seen.get(thing, "made", (LINE,))
+    before = gc.get_threshold()
+    gc.collect()
+    lost = Sent(len(things))
+    lost.itself = lost
+    seen.get(lost, "made", (LINE,))
+    del lost
+    gc.set_threshold(500)
+    try:
+        assert len(seen.living(0)) >= 3000
+    finally:
+        gc.set_threshold(*before)
