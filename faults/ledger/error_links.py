@@ -30,6 +30,8 @@ WAYS = (ITSELF, CAUSE, CONTEXT, MEMBER, CALLEE)
 # The attribute that an exception is known by. It is pickled with the exception.
 _MARK = "_faults_identity"
 _numbers = itertools.count(1)
+# Processes of two machines or containers may have the same id.
+_HERE = os.urandom(4).hex()
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def _identity(error: BaseException) -> str:
         known = getattr(error, _MARK, None)
         if isinstance(known, str):
             return known
-        mark = f"{os.getpid()}.{next(_numbers)}"
+        mark = f"{_HERE}.{os.getpid()}.{next(_numbers)}"
         setattr(error, _MARK, mark)
         return mark
     return ""

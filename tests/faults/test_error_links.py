@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import signal
+import subprocess
+import sys
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -93,6 +97,17 @@ def test_the_same_object_has_one_identity_wherever_it_is_met_even_in_another_pro
     assert first.identity
     assert {first.identity} == {again.identity, wrapped.identity, copied.identity}
     assert links_of(caught("lost()"))[0].identity != first.identity  # an equal one
+
+
+def test_objects_of_two_processes_with_one_id_are_told_apart() -> None:
+    """They may be of two machines or containers."""
+    text = (
+        "import os; os.getpid = lambda: 7; from faults.ledger.error_links import links_of; "
+        "print(links_of(ValueError())[0].identity)"
+    )
+    variables = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    first, second = (subprocess.check_output([sys.executable, "-c", text], env=variables, timeout=60) for _ in range(2))
+    assert first != second
 
 
 def test_a_member_that_is_a_cause_as_well_is_a_member() -> None:
