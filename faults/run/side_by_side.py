@@ -97,7 +97,7 @@ class _Worker:
         """Return what the process sends. Raises the error that it sends; SweepFailed: it has ended."""
         try:
             found = self.connection.recv()
-        except (EOFError, ConnectionError):
+        except (EOFError, OSError):  # OSError: it ended within what it sent
             self._process.join()
             raise SweepFailed(f"a worker of the sweep ended with status {self._process.exitcode}") from None
         if isinstance(found, Exception):
@@ -125,7 +125,7 @@ class _Worker:
 
 def _serve(run: Runner, folder: Path, connection: Connection) -> None:
     """Run cells until there are no more, or the other end is closed (in the worker)."""
-    with suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
+    with suppress(EOFError, ConnectionError, KeyboardInterrupt):
         _fork_server()
         end_with_parent(signal.SIGTERM)  # which interrupts the run: without the sweep nobody wants it
         signal.signal(signal.SIGINT, signal.default_int_handler)  # the forkserver ignores it
