@@ -5,6 +5,7 @@ Behaviours of torch pinned here were measured on torch 2.13.0.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import select
@@ -167,6 +168,29 @@ def test_a_signals_handler_may_make_a_call_while_one_is_counted(tmp_path: Path) 
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert sorted(seen + handled) == [*range(1, len(seen) + len(handled) + 1)]
+
+
+def test_a_finalizer_may_make_a_call_while_one_is_counted(tmp_path: Path) -> None:
+    """Until Python 3.11 the garbage collector runs it also within functions of C, after some number of new objects."""
+    calls = Calls(Plan(), "a", ledger.Ledger(tmp_path, "a"), Announcer("a"))
+    sites, seen, before = ["m:f"], list[tuple[str, int]](), gc.get_threshold()
+
+    def call(*_: object) -> None:
+        site = sites[-1]
+        seen.append((site, calls.begin((site,), later=False)[0][site]))
+
+    gc.callbacks.append(call)
+    try:
+        for number in range(20):
+            gc.collect(0)
+            sites.append(f"m:f{number}")
+            gc.set_threshold(number + 1)
+            call()
+            gc.set_threshold(0)
+    finally:
+        gc.callbacks.remove(call)
+        gc.set_threshold(*before)
+    assert len(seen) == len(set(seen)) > 20
 
 
 def facts(to: str, site: str, effects: Sequence[Effect]) -> Iterator[tuple[str, str, tuple[tuple[str, Any], ...]]]:

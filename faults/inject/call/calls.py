@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -61,7 +60,7 @@ class Calls:
     def __init__(self, plan: Plan, role: str, ledger: Ledger, announcer: Announcer) -> None:
         self.plan, self.role, self.ledger, self.announcer = plan, role, ledger, announcer
         # The calls of each site; and, of each site that the plan names, its calls to each role.
-        self._counts: defaultdict[str | tuple[str, str | None], count[int]] = defaultdict(partial(count, 1))
+        self._counts: dict[str | tuple[str, str | None], count[int]] = {}
         # The sites that the plan names. Most calls are of others.
         self._named = {str(fault.site) for fault in plan.at("call").values()}
         # ``waits``: the call that the thread is about to send is an `rpc_sync`.
@@ -167,14 +166,14 @@ class Calls:
         """
         numbers: dict[str, int] = {}
         for site in sites:
-            # In C, so that neither another thread nor a signal's handler, which may make a call, counts in between.
-            numbers[site] = next(self._counts[site])
+            # In C, so that no other thread, signal's handler or finalizer, which may make a call, counts in between.
+            numbers[site] = next(self._counts.setdefault(site, count(1)))
         for site in sites:
             self.announcer.announce("call", numbers[site], site)
         named = [site for site in sites if site in self._named]
         if not named:
             return numbers, None
-        numbers_to = {site: next(self._counts[site, to]) for site in named}
+        numbers_to = {site: next(self._counts.setdefault((site, to), count(1))) for site in named}
         found = {s: hits(self.plan, self.role, s, numbers[s], to, numbers_to[s]) for s in named}
         faults = {number: fault for each in found.values() for number, fault in each.items()}
         if not faults:
@@ -208,7 +207,7 @@ class Calls:
         """Record the ends of calls whose callbacks have not run yet. A thread that waits for a call may go on before
         them, and end the process."""
         with self.ledger.lock:
-            for number, each in list(self._pending.items()):
+            for number, each in self._pending.copy().items():
                 if each.future.done():
                     self._ended(number, each.future)
 
