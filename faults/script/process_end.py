@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import fcntl
 import os
 import sys
 import threading
@@ -28,6 +29,7 @@ from faults import hook
 from faults.inject.call.delivery import CalleeState
 from faults.ledger.ledger import Ledger
 from faults.ledger.run_files import STATUS
+from faults.script.stacks import NUMBER
 
 # Where `mp.spawn` executes a function in a child.
 _SPAWN = "torch.multiprocessing.spawn"
@@ -115,6 +117,10 @@ def _write_status(folder: Path, ledger: Ledger) -> None:
     if os.getpid() in _files or not hasattr(libc, "on_exit"):
         return
     handle = os.open(folder / f"+.{os.getpid()}{STATUS}", os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o644)
+    with suppress(OSError):  # a limit of open files below that number
+        high = fcntl.fcntl(handle, fcntl.F_DUPFD_CLOEXEC, NUMBER)
+        os.close(handle)
+        handle = high
     libc.fdopen.restype = ctypes.c_void_p
     file = ctypes.c_void_p(libc.fdopen(handle, b"w"))
     libc.setvbuf(file, None, 2, 0)  # unbuffered: torch's threads may abort the process after this

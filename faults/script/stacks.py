@@ -19,8 +19,8 @@ STACKS = "+.stacks"
 # A signal that no program is known to use. Python gives it no meaning of its own.
 SIGNAL = signal.SIGRTMAX - 5
 
-# The file's number in each process, where programs that close or reuse low numbers leave it alone.
-_NUMBER = 700
+# From which number on a process has such files, where programs that close or reuse low numbers leave them alone.
+NUMBER = 700
 
 
 def watch(folder: Path) -> None:
@@ -30,7 +30,7 @@ def watch(folder: Path) -> None:
     with suppress(OSError, ValueError):  # no such file, or a limit of open files below that number
         low = os.open(folder / STACKS, os.O_WRONLY | os.O_APPEND)
         try:
-            file = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, _NUMBER)
+            file = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, NUMBER)
         finally:
             os.close(low)
         faulthandler.register(SIGNAL, file=file, all_threads=True, chain=False)

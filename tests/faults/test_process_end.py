@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from faults.ledger import ledger
 from faults.ledger.record import COMMAND, Run
 from faults.ledger.run_files import statuses
 from faults.plan import Plan
+from faults.run.runs import prepared
 from faults.script.script import run_script
 from tests.support.script_runs import own
 
@@ -155,6 +157,7 @@ import os, sys
 from pathlib import Path
 from faults import hook
 from faults.plan import Plan
+from faults.run.runs import prepared
 from faults.script import process_end
 place = Path(sys.argv[1])
 process_end.watch(place)
@@ -182,3 +185,30 @@ def test_a_status_is_recorded_even_if_the_process_aborts_afterwards_and_its_chil
     assert done.returncode == -signal.SIGABRT
     assert list(statuses(tmp_path).values()) == [3]
     assert (tmp_path / "own").read_bytes() == b"text"
+
+
+DAEMON = """
+import os, sys
+from pathlib import Path
+from faults import hook
+from faults.script import process_end
+
+folder = Path.cwd()
+process_end.watch(folder)
+hook.activate(folder, "a")
+if pid := os.fork():
+    os.waitpid(pid, 0)
+    os._exit(0)
+os.closerange(3, 256)
+files = [os.open("own", os.O_CREAT | os.O_WRONLY | os.O_APPEND) for _ in range(100)]
+os.write(files[0], b"own")
+sys.exit()
+"""
+
+
+def test_a_forked_daemons_own_file_gets_no_status(tmp_path: Path) -> None:
+    """It closes what it has not opened, and then opens files, which have low numbers."""
+    variables = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    place = prepared(Plan(), tmp_path)
+    subprocess.run([sys.executable, "-c", DAEMON], cwd=place, env=variables, check=True, timeout=60)
+    assert (tmp_path / "own").read_bytes() == b"own"
