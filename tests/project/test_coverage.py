@@ -93,6 +93,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "conftest.py").write_text("import pytest\n\npytest.register_assert_rewrite('shop')\n")
     said = asked(folder, "run", "-q", "-n", "2", "-p", "no:cacheprovider", "test_shop.py")
     assert "5 passed" in said, said
+    assert list(folder.glob("__pycache__/shop.*")) == [], "compiled code with probes is left"
     return folder
 
 
@@ -142,7 +143,3 @@ def test_a_later_run_adds_to_the_record(measured: Path, tmp_path: Path) -> None:
     asked(folder, "run", "-q", "-p", "no:cacheprovider", "test_later.py")
     assert "test_later.py::test_later" in asked(folder, "contexts", f"shop.py:{line_of('# no test')}")
     assert "test_shop.py::test_role" in asked(folder, "contexts", f"shop.py:{line_of('# role')}")
-
-
-def test_compiled_code_with_probes_is_gone_after_a_run(measured: Path) -> None:
-    assert list(measured.glob("__pycache__/shop.*")) == []
