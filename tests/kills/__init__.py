@@ -1,1 +1,1 @@
-"""Which test notices which bug: planted ones against all tests that reach them, and a drawn sample of small changes."""
+"""Which tests notice a drawn sample of small changes: ``python -m tests.kills``."""

@@ -2,9 +2,8 @@
 
     python -m tests.kills sample     draw bugs at random, and try each until a test notices it
     python -m tests.kills score      each room's share of the sample that was noticed, and the survivors
-    python -m tests.kills spare      the tests that could go without losing a kill or a covered line
 
-All need a record of `python -m tests.coverage run`. The results are lines of JSON in .kills/results.jsonl. `sample`
+Both need a record of `python -m tests.coverage run`. The results are lines of JSON in .kills/results.jsonl. `sample`
 goes on where it was stopped, on the same sources; with --again it tries once more what has survived, for instance
 against new tests, which the record must have.
 """
@@ -25,10 +24,8 @@ from tests.coverage.probes import Probes, sources
 from tests.coverage.record import Record
 from tests.kills.operators import Drawn, drawn
 from tests.kills.reaching import nearest, seconds_of
-from tests.kills.results import Tried, add, load, score, spare
-from tests.mutants.catalog import MUTANTS
+from tests.kills.results import Tried, add, load, score
 from tests.mutants.gate import WORKERS, Unhealthy, trials
-from tests.mutants.mutant import Mutant
 from tests.mutants.trial import SAMPLED
 
 ROOT = Path(__file__).parents[2]
@@ -64,12 +61,6 @@ def try_all(bugs: Sequence[Drawn], digest: str, seconds: float, *, again: bool) 
         print(f"{number} of {len(reached)}: {each.name} {trial.verdict}, about {rest:.0f} s left", file=sys.stderr)
 
 
-def noticing(mutant: Mutant, tests: Sequence[str]) -> list[str]:
-    """Return the tests that a planted bug names; its killer may be a class of tests, or a test with parameters."""
-    groups = tuple(f"{killer}{mark}" for killer in mutant.killers for mark in ("::", "["))
-    return [test for test in tests if test in mutant.killers or test.startswith(groups)]
-
-
 def print_score(results: Sequence[Tried]) -> None:
     """Print the survivors, and each room's share."""
     for each in sorted(results, key=lambda each: (each.file, each.line)):
@@ -79,20 +70,11 @@ def print_score(results: Sequence[Tried]) -> None:
         print(f"{room:<32}{noticed:>6} of {every:>5}{100 * noticed / every:>8.1f} %")
 
 
-def print_spare(results: Sequence[Tried], record: Record, seconds: Mapping[str, float]) -> None:
-    """Print the tests that could go, the longest first."""
-    killers = [*(noticing(mutant, record.tests) for mutant in MUTANTS), *(each.failed for each in results)]
-    found = list(spare(killers, record, seconds))
-    for test in found:
-        print(f"{seconds[test]:7.2f} s {test}")
-    print(f"{len(found)} of {len(record.tests)} tests, {sum(seconds[test] for test in found):.0f} s")
-
-
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         "python -m tests.kills", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=("sample", "score", "spare"))
+    parser.add_argument("command", choices=("sample", "score"))
     parser.add_argument("--count", type=int, default=COUNT, metavar="N", help=f"bugs of the sample (default: {COUNT})")
     parser.add_argument("--seed", type=int, default=SEED, metavar="N", help=f"of the sample (default: {SEED})")
     parser.add_argument("--seconds", type=float, default=math.inf, metavar="N", help="begin no trial later")
@@ -103,24 +85,19 @@ def main(arguments: Sequence[str]) -> int:
     record = Record.load(RECORD)
     if Probes(ROOT, sources(ROOT)).digest != record.digest:
         parser.error("the record is of other sources, wanted a new one: `python -m tests.coverage run`")
-    seconds = seconds_of(record.tests)
-    if options.command == "sample":
-        interrupts.listen()
-        bugs = sample(record, seconds, options.count, options.seed)
-        try:
-            try_all(bugs, record.digest, options.seconds, again=options.again)
-        except Unhealthy as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 1
-        except KeyboardInterrupt:
-            print("interrupted", file=sys.stderr)
-            return interrupts.STATUS
-        return 0
-    results = load(RESULTS, record.digest)
     if options.command == "score":
-        print_score(results)
-    else:
-        print_spare(results, record, seconds)
+        print_score(load(RESULTS, record.digest))
+        return 0
+    interrupts.listen()
+    bugs = sample(record, seconds_of(record.tests), options.count, options.seed)
+    try:
+        try_all(bugs, record.digest, options.seconds, again=options.again)
+    except Unhealthy as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return interrupts.STATUS
     return 0
 
 

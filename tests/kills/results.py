@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-
-import numpy as np
-import numpy.typing as npt
-
-from tests.coverage.probes import NO_TEST
-from tests.coverage.record import Record
 
 
 @dataclass(frozen=True)
@@ -64,23 +58,3 @@ def score(results: Iterable[Tried]) -> dict[str, tuple[int, int]]:
     return {
         room: (killed, every) for room, (killed, every) in sorted(counts.items(), key=lambda item: item[0] == "all")
     }
-
-
-def spare(killers: Iterable[Iterable[str]], record: Record, seconds: Mapping[str, float]) -> Iterator[str]:
-    """Yield the tests that could go one after the other, the longest first, without losing a kill or a covered line.
-
-    ``killers``: of each bug, the tests that notice it. A bug or a line that only one test shows keeps that test.
-    """
-    rows = {test: row for row, test in enumerate(record.tests) if test != NO_TEST}
-    of_test: defaultdict[str, list[set[str]]] = defaultdict(list)
-    for of_bug in (set(each) & rows.keys() for each in killers):
-        for test in of_bug:
-            of_test[test].append(of_bug)
-    left: npt.NDArray[np.int64] = record.hits.sum(axis=0, dtype=np.int64)
-    for test in sorted(rows, key=lambda each: -seconds.get(each, 0.0)):
-        hits = record.hits[rows[test]]
-        if (left[hits] > 1).all() and all(len(of_bug) > 1 for of_bug in of_test[test]):
-            left -= hits
-            for of_bug in of_test[test]:
-                of_bug.discard(test)
-            yield test

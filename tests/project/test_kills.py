@@ -15,9 +15,8 @@ from tests.kills import __main__ as command
 from tests.kills import reaching
 from tests.kills.operators import bugs_of, drawn
 from tests.kills.reaching import nearest, seconds_of
-from tests.kills.results import Tried, add, load, score, spare
+from tests.kills.results import Tried, add, load, score
 from tests.mutants import gate
-from tests.mutants.mutant import Mutant
 
 # Each piece of a program, and what the operators make of it.
 CHANGES = [
@@ -108,8 +107,8 @@ def test_the_shortest_tests_of_a_statement_come_first_and_more_of_the_file_with_
     assert named(record([[0, 0, 0]] * 3, "b.py")) == (near,), "nothing of it is measured"
 
 
-def tried(name: str, verdict: str, *failed: str, line: int = 1, room: str = "reference/rpc") -> Tried:
-    return Tried("sources", name, "a change", f"{room}/a.py", line, verdict, failed)
+def tried(name: str, verdict: str, *failed: str, room: str = "reference/rpc") -> Tried:
+    return Tried("sources", name, "a change", f"{room}/a.py", 1, verdict, failed)
 
 
 def test_results_are_read_again_but_those_of_other_sources(tmp_path: Path) -> None:
@@ -134,17 +133,6 @@ def test_the_score_counts_by_room() -> None:
         tried("e", "unreached", room="faults"),
     ]
     assert score(results) == {"faults": (0, 2), "reference/rpc": (2, 4), "all": (2, 6)}
-
-
-def test_a_test_is_spare_if_others_show_all_that_it_shows() -> None:
-    long, short, only, _ = TESTS
-    seconds = {long: 3.0, short: 2.0, only: 1.0}
-    both, alone = [[1, 1, 0], [1, 1, 0], [1, 1, 1]], [[1, 1, 0], [1, 0, 0], [1, 0, 1]]
-    assert list(spare([], record(both), seconds)) == [long, short]
-    assert list(spare([], record(alone), seconds)) == [short], "only the longest one hits line 3"
-    assert list(spare([(long, short)], record(both), seconds)) == [long]
-    assert list(spare([(long,)], record(both), seconds)) == [short]
-    assert list(spare([], record([[1, 1, 0], [0, 1, 1], [1, 1, 1], [1, 1, 1]]), seconds)) == [long, short, only]
 
 
 SOURCE = """
@@ -202,9 +190,3 @@ def test_a_sample_is_tried_once_and_told(
     with pytest.raises(SystemExit):
         command.main(["score"])
     assert "the record is of other sources" in capsys.readouterr().err
-
-
-def test_a_planted_bug_is_noticed_by_the_tests_that_it_names() -> None:
-    bug = Mutant("a", (), ("t.py::test_a", "t.py::Test"), "a mistake")
-    tests = ["t.py::test_a[1]", "t.py::test_ab", "t.py::Test::test_b"]
-    assert command.noticing(bug, tests) == ["t.py::test_a[1]", "t.py::Test::test_b"]

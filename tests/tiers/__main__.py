@@ -80,7 +80,6 @@ def weekly(seed: int) -> list[Stage]:
         (Job("rooms", "python -m tests.coverage rooms"),),
         (Job("sample", f"python -m tests.kills sample --seed {seed} --seconds {2 * HOUR}", 2.2 * HOUR),),
         (Job("score", "python -m tests.kills score"),),
-        (Job("spare tests", "python -m tests.kills spare"),),
     ]
 
 
