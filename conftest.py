@@ -7,7 +7,6 @@ import os
 import signal
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -102,17 +101,3 @@ def pytest_report_header() -> list[str]:
     lacking = {"calls": calls.missing(), "faulty agent": messages.missing(), "namespaces": network.missing()}
     places = "; ".join(f"{place}: {reason or 'available'}" for place, reason in lacking.items())
     return [f"torch {torch.__version__}, {torch.get_num_threads()} threads in this process; {talk}", places]
-
-
-def pytest_collection(session: pytest.Session) -> None:
-    """Refuse, before anything runs, an implementation that is missing, or that cannot be had."""
-    text = session.config.getoption("--implementation")
-    if text is not None:
-        from tests.support.implementations import Implementation, NoImplementation
-
-        try:
-            Implementation.of(text)
-        except NoImplementation as error:
-            raise pytest.UsageError(f"--implementation {error}") from error
-    elif any(Path(each.partition("::")[0]).name == "implementation.py" for each in session.config.args):
-        raise pytest.UsageError("wanted --implementation CMD, or --implementation module:function")

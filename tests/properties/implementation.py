@@ -16,12 +16,22 @@ import pytest
 
 from tests.properties.cases import EXACT, NATURAL
 from tests.properties.properties import examples
-from tests.support.implementations import Implementation
+from tests.support.implementations import Implementation, NoImplementation
 
 
 @pytest.fixture(scope="module")
 def implementation(request: pytest.FixtureRequest) -> Implementation:
-    return Implementation.of(request.config.getoption("--implementation"))
+    return asked_for(request.config.getoption("--implementation"))
+
+
+def asked_for(text: str | None) -> Implementation:
+    """Return what the option names. If it names nothing, end pytest with one line that says so."""
+    if text is None:
+        pytest.exit("wanted --implementation CMD, or --implementation module:function", returncode=4)
+    try:
+        return Implementation.of(text)
+    except NoImplementation as error:
+        pytest.exit(f"--implementation {error}", returncode=4)
 
 
 def is_right(name: str, cases: Any, count: int, wanted: tuple[str, ...]) -> Callable[..., None]:

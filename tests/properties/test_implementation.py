@@ -12,53 +12,38 @@ import numpy as np
 import pytest
 
 from reference.dist_autograd import Case
+from tests.properties.implementation import asked_for
 from tests.support.implementations import Implementation, NoImplementation
 
 ROOT = Path(__file__).parents[2]
 NUMPY = ROOT / "examples" / "numpy"
 
-# What a user's module may hold. `offered` answers one tutorial, by the program in NumPy.
-MODULE = """\
+# What a user's module may hold: the program in NumPy answers one tutorial, and its exact cases wrong.
+MODULE = f"""\
 import sys
-sys.path.insert(0, {numpy!r})
+sys.path.insert(0, {str(NUMPY)!r})
 import dist_autograd
 
-def offered(described, given):
+def answer(described, given):
     if described["tutorial"] != "dist_autograd":
         return None
-    return dist_autograd.train(described["case"], given)
-
-def wrong(described, given):
-    found = offered(described, given)
-    return found and {{name: array * 2 for name, array in found.items()}}
+    found = dist_autograd.train(described["case"], given)
+    wrong = 2 if described["case"]["arithmetic"] == "exact" else 1
+    return {{name: array * wrong for name, array in found.items()}}
 """
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    (tmp_path / "mine.py").write_text(MODULE.format(numpy=str(NUMPY)))
-    return tmp_path
-
-
-def pytest_of(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+@pytest.mark.long
+def test_right_answers_pass_wrong_ones_fail_with_the_explanation_and_the_rest_is_not_offered(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MODULE)
     options = ["-q", "-rs", "-p", "no:cacheprovider", "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml")]
-    command = [sys.executable, "-m", "pytest", *options, str(ROOT / "tests" / "properties" / "implementation.py")]
-    return subprocess.run([*command, *arguments], cwd=place, capture_output=True, text=True, timeout=150)
-
-
-@pytest.mark.long
-def test_what_a_function_offers_passes_and_the_rest_is_not_offered(place: Path) -> None:
-    done = pytest_of(place, "--implementation", "mine:offered", "-k", "dist_autograd or pipeline")
-    assert done.returncode == 0, done.stdout
-    assert "not offered: the function returned None" in done.stdout
-    assert re.search(r"^2 passed, 2 skipped, \d+ deselected", done.stdout, re.MULTILINE), done.stdout
-
-
-@pytest.mark.long
-def test_a_wrong_function_fails_with_the_explanation(place: Path) -> None:
-    done = pytest_of(place, "--implementation", "mine:wrong", "-k", "dist_autograd")
-    assert done.returncode == 1
-    assert "It is, bit for bit: the right numbers times 2" in done.stdout
+    options += [str(ROOT / "tests/properties/implementation.py"), "-k", "dist_autograd or pipeline"]
+    command = [sys.executable, "-m", "pytest", *options, "--implementation", "mine:answer"]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=150).stdout
+    assert re.search(r"^1 failed, 1 passed, 2 skipped, \d+ deselected", said, re.MULTILINE), said
+    assert "test_exact_dist_autograd" in said
+    assert "It is, bit for bit: the right numbers times 2" in said
+    assert "not offered: the function returned None" in said
 
 
 def test_a_function_that_returns_none_offers_nothing(tmp_path: Path) -> None:
@@ -123,17 +108,15 @@ def test_a_command_that_changes_its_inputs_is_judged_by_those_that_it_got(tmp_pa
     assert verdict in ("equal", "within bound"), text
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
-    ("arguments", "text"),
+    ("text", "line"),
     [
-        (["--implementation", "./no-such-program"], "--implementation './no-such-program': no such command"),
-        ([], "wanted --implementation CMD, or --implementation module:function"),
+        ("./no-such-program", "--implementation './no-such-program': no such command, wanted one, or module:function"),
+        (None, "wanted --implementation CMD, or --implementation module:function"),
     ],
 )
-def test_an_implementation_that_is_missing_is_one_error(arguments: list[str], text: str) -> None:
-    done = pytest_of(ROOT, *arguments)
-    assert done.returncode == 4
-    assert "no tests ran" in done.stdout
-    assert done.stderr.startswith(f"ERROR: {text}")
-    assert done.stderr.strip().count("\n") == 0
+def test_an_implementation_that_is_missing_ends_pytest_with_one_line(text: str | None, line: str) -> None:
+    with pytest.raises(pytest.exit.Exception) as caught:
+        asked_for(text)
+    assert caught.value.returncode == 4
+    assert str(caught.value) == line
