@@ -44,7 +44,7 @@ def ci() -> list[Stage]:
     others = (Job("types", "mypy"), Job("verify", f"python -m reference verify{small}"))
     limits = f"--seconds {BUGS} --until {time.time() + BUGS_UNTIL:.0f}"
     # Those that are equally near to the change stand in an order that its tree decides, so each N-th is another one.
-    bugs = Job("planted bugs", f"python -m tests.mutants --changed {limits} --control 20")
+    bugs = Job("planted bugs", f"python -m tests.mutants --changed {limits} --control 100")
     return [LINT, (tests, *others), (bugs,)]
 
 
