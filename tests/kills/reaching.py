@@ -9,8 +9,8 @@ from pathlib import Path
 from tests.coverage.record import Record
 from tests.tiers.spread import recorded
 
-# Seconds that a test takes besides its own recorded ones, and the most tests of a bug.
-EACH, MOST = 0.05, 400
+# Seconds of a test that is too short to be recorded, and the most tests of a bug.
+SHORT, MOST = 0.15, 400
 # Its tests read the sources as text, and so notice any change of a line with a planted bug.
 READING = "tests/project/test_mutants.py"
 
@@ -32,7 +32,7 @@ def nearest(record: Record, file: str, line: int, seconds: Mapping[str, float], 
         turns[test] = (ranks[of] * (0.02 if _has_name_of(of, file) else 1.0), seconds[test])
     chosen: list[str] = []
     for test in sorted(turns, key=turns.__getitem__):
-        if (most := most - seconds[test] - EACH) < 0 and chosen:
+        if (most := most - seconds[test]) < 0 and chosen:
             break
         chosen.append(test)
     return tuple(sorted(chosen[:MOST], key=seconds.__getitem__))
@@ -53,13 +53,5 @@ def _has_name_of(test_file: str, file: str) -> bool:
 
 
 def seconds_of(tests: Iterable[str]) -> dict[str, float]:
-    """Return each test's recorded seconds; what a file's short tests take together, they share."""
-    tests = list(tests)
-    short = Counter(file for test in tests if test not in recorded().get(file := test.partition("::")[0], {}))
-    return {test: _seconds(test, short) for test in tests}
-
-
-def _seconds(test: str, short: Counter[str]) -> float:
-    file = test.partition("::")[0]
-    found = recorded().get(file, {})
-    return found[test] if test in found else found.get(file, 0.0) / short[file]
+    """Return each test's recorded seconds."""
+    return {test: recorded().get(test.partition("::")[0], {}).get(test, SHORT) for test in tests}
