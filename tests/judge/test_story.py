@@ -30,10 +30,11 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Stored:
     ("row", "wanted"),
     [
         (
-            "matrix/sharded_parameter_server-Crash-segv",
-            "The plan ended ps1 0.27 s after the start. ps2 raised PeerLost, 0.08 s later; then trainer2 and trainer1 "
-            "failed. All who failed had ended 0.1 s after the last fault; 12.0 s are allowed. The run passed: it could "
-            "not do its work, and said so in time.",
+            "matrix/sharded_parameter_server-Crash-before",
+            "The plan ended ps1 before it executed ParameterServerShard.push_and_fetch#3 of trainer1 0.35 s after the "
+            "start. trainer2 raised PeerLost, 0.05 s later; then ps2 and trainer1 failed. All who failed had ended "
+            "0.0 s after the last fault; 12.0 s are allowed. The run passed: it could not do its work, and said so in "
+            "time.",
         ),
         (
             "matrix/rref_dataflow-Delay-reply",

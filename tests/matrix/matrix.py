@@ -109,7 +109,6 @@ Each tutorial under each kind of fault, as `tests/matrix/test_matrix.py` runs it
 - In each column the fault hits the call that carries the tutorial's gradients, parameters or actions, once it trains
   (`tests/matrix/places.py`; the last table shows them).
 - *Crash before* and *Crash after* kill the callee, and so does *Crash at step*. *Crash at call* kills the caller.
-- *Crash segv*, *Crash abort* and *Crash term* send the callee that signal, and *Crash exit* makes the caller exit.
 - *Pause at call* stops the callee, *Pause at step* the caller. *Hold* holds the callee's GIL when the call arrives.
 - *Duplicate* hits `batch_reinforce` in the last step, and the batch and sharded servers in the last round. As published
   their calls do not say for which step or round they are: in an earlier one a second execution of the last call counts

@@ -176,10 +176,6 @@ KINDS: Mapping[str, Mapping[str, str]] = {
     },
     "process": {
         "Crash at call": f"Crash role={{caller}} {_AT_CALL}",
-        "Crash segv": f"Crash role={{callee}} {_AT_CALL} how=segv",
-        "Crash abort": f"Crash role={{callee}} {_AT_CALL} how=abort",
-        "Crash exit": f"Crash role={{caller}} {_AT_CALL} how=exit:3",
-        "Crash term": f"Crash role={{callee}} {_AT_CALL} how=term",
         "Crash at step": "Crash role={callee} at=step:1@{step}",
         "Pause at call": f"Pause role={{callee}} {_AT_CALL} seconds=0.2",
         "Pause at step": "Pause role={caller} at=step:1@{step} seconds=0.2",

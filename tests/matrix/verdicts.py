@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tests.matrix.places import PLACES
 
@@ -236,30 +236,9 @@ _ROWS: Mapping[str, Row] = {
     },
 }
 
-# A crash in another way, the cell of a kill in the same place, and what the outcome of the role says.
-_WAYS = (
-    ("Crash segv", "Crash before", "was killed by SIGSEGV"),
-    ("Crash abort", "Crash before", "was killed by SIG(?:ABRT|SEGV)"),
-    ("Crash term", "Crash before", "was killed by SIGTERM"),
-    ("Crash exit", "Crash at call", "exited with status 3"),
-)
-
-
-def _in_other_ways(row: Row) -> Row:
-    """Make the cells of crashes in other ways: the others end as after a kill."""
-    return {kind: _said(row[like], text) for kind, like, text in _WAYS}
-
-
-def _said(killed: Expected, text: str) -> Expected:
-    ends = {
-        role: f"^{text}$" if words == KILLED else words.replace("was killed", text)
-        for role, words in killed.ends.items()
-    }
-    return replace(killed, ends=ends)
-
 
 def _whole(name: str) -> Row:
-    place, row = PLACES[name], {**_USUAL, **_ROWS[name], **_in_other_ways(_ROWS[name])}
+    place, row = PLACES[name], {**_USUAL, **_ROWS[name]}
     for needed, lacking in _LACKING.items():
         if not getattr(place, needed):
             row |= lacking

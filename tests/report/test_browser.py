@@ -24,7 +24,7 @@ from tests.support.suite_runs import suites
 pytestmark = [pytest.mark.long, pytest.mark.leaves("processes", "memory")]
 
 HUNG = "programs/parameter_server Crash role=trainer_1 at=call:__main__:ParameterServer.push_gradients#2@trainer_1"
-ROWS = ["matrix/sharded_parameter_server-Crash-segv", "matrix/reinforce-Pause-at-step", HUNG]
+ROWS = ["matrix/sharded_parameter_server-Crash-before", "matrix/reinforce-Pause-at-step", HUNG]
 
 
 def written(row: str, place: Path) -> Path:
@@ -82,7 +82,7 @@ def test_a_click_on_a_call_tells_its_facts(wide: Browser, tmp_path: Path) -> Non
     wide.open(written(ROWS[0], tmp_path))
     wide.run("document.querySelector('#drawing .call.fail').dispatchEvent(new Event('click'))")
     told = wide.text("#told")
-    assert "push_and_fetch#3 " in told.replace(":", " ")
+    assert "push_and_fetch#3" in told
     assert "It began at" in told
 
 

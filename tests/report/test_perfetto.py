@@ -21,7 +21,7 @@ from tests.support.browser import BROWSER, browser
 from tests.support.required import require
 from tests.support.stored_runs import stored_run
 
-ROW = "matrix/sharded_parameter_server-Crash-segv"
+ROW = "matrix/sharded_parameter_server-Crash-before"
 
 
 @pytest.fixture
