@@ -1,12 +1,14 @@
-"""Starts two processes and does not read their statuses. The first argument says how the second one ends."""
+"""Starts two processes, which import torch themselves, and does not read their statuses.
+
+python ends.py popen | fork | spawn HOW, which is how the second one ends
+"""
 
 import asyncio
+import multiprocessing
 import os
 import subprocess
 import sys
 import tempfile
-
-import torch.distributed.rpc as rpc
 
 
 def add(x, y):
@@ -32,14 +34,11 @@ def end(how):
         globals()["native"] = Native()
     if how == "another-program":
         os.execvp("true", ["true"])
-    if how == "caught":
-        try:
-            sys.exit(2)
-        except SystemExit:
-            print("goes on")
 
 
 def play(name, place, how):
+    import torch.distributed.rpc as rpc
+
     options = rpc.TensorPipeRpcBackendOptions(init_method=f"file://{place}", rpc_timeout=20)
     rpc.init_rpc(name, rank=int(name == "till"), world_size=2, rpc_backend_options=options)
     if name == "till":
@@ -49,25 +48,35 @@ def play(name, place, how):
         end(how)
 
 
-def start(how):
-    with tempfile.TemporaryDirectory() as folder:
-        place = f"{folder}/rendezvous"
-        names = ["shop", "till"] if how != "unreached" else ["shop"]
-        clean = {name: value for name, value in os.environ.items() if name not in ("FAULTS_RUN", "PYTHONPATH")}
-        started = [subprocess.Popen([sys.executable, __file__, how, name, place]) for name in names]
-        if how == "unreached":
-            started.append(
-                subprocess.Popen([sys.executable, "-S", "-c", SITE, __file__, how, "till", place], env=clean)
-            )
-        for process in started:
-            process.wait()
+def by_popen(place, how):
+    names = ["shop", "till"] if how != "unreached" else ["shop"]
+    clean = {name: value for name, value in os.environ.items() if name not in ("FAULTS_RUN", "PYTHONPATH")}
+    started = [subprocess.Popen([sys.executable, __file__, how, name, place]) for name in names]
+    if how == "unreached":
+        started.append(subprocess.Popen([sys.executable, "-S", "-c", SITE, __file__, how, "till", place], env=clean))
+    for process in started:
+        process.wait()
+
+
+def by_multiprocessing(method, place, how):
+    context = multiprocessing.get_context(method)
+    started = [context.Process(target=play, args=(name, place, how)) for name in ("shop", "till")]
+    for process in started:
+        process.start()
+    for process in started:
+        process.join()
 
 
 # A Python that looks at no site's `.pth` files, so that no plan reaches it wherever this is installed.
 SITE = f"import sys; sys.path[:] = {sys.path!r}; sys.argv.pop(0); exec(open(sys.argv[0]).read())"
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2:
+    if len(sys.argv) > 3:
         play(sys.argv[2], sys.argv[3], sys.argv[1])
     else:
-        start(sys.argv[1])
+        with tempfile.TemporaryDirectory() as folder:
+            place = f"{folder}/rendezvous"
+            if sys.argv[1] == "popen":
+                by_popen(place, sys.argv[2])
+            else:
+                by_multiprocessing(sys.argv[1], place, sys.argv[2])

@@ -1,6 +1,6 @@
 """A shop that serves until it is ended, and a till; the launcher imports no torch. Knows nothing of faults.
 
-python launched.py interrupt | abort | outlives | gives-up | twice
+python launched.py interrupt | abort | outlives | twice
 """
 
 import os
@@ -37,8 +37,6 @@ def play(how, name, place):
         except RuntimeError as error:
             print(f"not paid {amount}: {str(error)[:24]}")
     rpc.shutdown(graceful=how == "twice")
-    if how == "gives-up":
-        raise KeyboardInterrupt
     if how == "twice" and place.endswith("first"):
         time.sleep(3)
 
