@@ -6,7 +6,6 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from itertools import count
 
 import torch
 import torch.distributed.autograd as dist_autograd
@@ -81,32 +80,6 @@ def retrying() -> int:
             _pay(amount)
         except RuntimeError:
             _pay(amount)
-    return _total()
-
-
-_numbers: set[int] = set()
-
-
-def pay_once(number: int, amount: int) -> None:
-    """Pays, unless a request of this number has come before."""
-    if number not in _numbers:
-        _numbers.add(number)
-        _paid.append(amount)
-
-
-def layered() -> int:
-    """Pays again with the same number, and if that fails too, once more with a new one."""
-    numbers = count(1)
-    for amount in AMOUNTS:
-        attempts = [number := next(numbers), number, next(numbers)]
-        for attempt in attempts:
-            try:
-                rpc.rpc_sync("shop", pay_once, args=(attempt, amount), timeout=TIMEOUT)
-            except RuntimeError as error:
-                if "RPCErr:1:" not in str(error) or attempt == attempts[-1]:
-                    raise
-            else:
-                break
     return _total()
 
 
