@@ -17,8 +17,7 @@ from faults.ledger.record import Run
 from faults.plan import Plan
 from faults.plan.kinds import Called
 from faults.run.sweep import Call, Cell, Cells, Result, every_way, pairs_of, plan_of, variants
-from tests.support import roles_subjects as plays
-from tests.support.targets import options, read_report, sweep_of
+from tests.support.targets import options, read_report
 
 F, G = "m:f", "m:g"
 SITES = {F: Called({"a": 3, "b": 1}, ("ps",)), G: Called({"a": 1}, ("ps",))}
@@ -105,43 +104,41 @@ def test_a_pair_is_in_the_same_part_whichever_of_the_two_comes_first() -> None:
     ]
 
 
+EVENTS = [
+    Event(caller, event, 0.0, {"site": site, "nth": nth, "to": "ps", "via": "rpc"})
+    for caller, site, nth in HEALTHY
+    for event in ("invoke", "ok")
+]
+# It makes the calls of the healthy run, under any plan.
+MADE = Run("shop", Plan(), Timeline(tuple(EVENTS), {}, ("a", "b"))), Judgement((), "equal")
+
+
 def test_a_budget_may_end_among_the_pairs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each run takes a second of the clock that the test sets, and makes the calls of the healthy run."""
+    """Each run takes a second of the clock that the test sets."""
     now = [100.0]
     monkeypatch.setattr("faults.run.sweep.time.monotonic", lambda: now[0])
-    events = [
-        Event(caller, event, 0.0, {"site": site, "nth": nth, "to": "ps", "via": "rpc"})
-        for caller, site, nth in HEALTHY
-        for event in ("invoke", "ok")
-    ]
-    healthy = Run("shop", Plan(), Timeline(tuple(events), {}, ("a", "b")))
 
     def run_at(plan: Plan, place: Path) -> tuple[Run, Judgement]:
         now[0] += 1.0
-        return healthy, Judgement((), "equal")
+        return MADE
 
     for budget, faults in ((3.5, [1] * 4), (6.5, [1] * 4 + [2] * 3), (None, [1] * 4 + [2] * 6)):
         asked = options(budget=budget, sites=F, kinds=["Drop"], pairs=True)
-        results = run_cells(run_at, healthy, tmp_path, asked, 3.0, []).results
+        results = run_cells(run_at, MADE[0], tmp_path, asked, 3.0, []).results
         assert [len(each.cells) for each in results] == faults
         assert [each.folder.name for each in results] == [f"{number:04d}" for number in range(len(faults))]
     assert capsys.readouterr().err == "shop: 5 of 6 runs, about 1 s left\n"  # of the pairs; the cells took 4 s
 
 
-@pytest.mark.long
 def test_every_part_runs_all_cells_and_its_own_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of two delays of the first call and two of the last: four of each two, and each of the first with its next."""
-    found = []
+    found, path = [], tmp_path / "report.json"
     for number in (1, 2):
-        place = tmp_path / str(number)
-        place.mkdir()
-        files = {"dir": str(place / "runs"), "json": str(place / "report.json")}
-        late = options(sites=plays.PAY, kinds=["Delay"], part=(number, 2), pairs=True, **files)
-        assert sweep_of(plays.subject(plays.careful), late) == 0
-        report = read_report(place / "report.json")
-        assert len([run for run in report["runs"] if "cell" in run]) == 4
+        asked = options(sites=F, kinds=["Delay"], part=(number, 2), pairs=True, json=str(path))
+        run_cells(lambda plan, place: MADE, MADE[0], tmp_path, asked, 3.0, [])
+        runs = read_report(path)["runs"]
+        assert len([run for run in runs if "cell" in run]) == 4
         assert capsys.readouterr().out.splitlines()[-2] == "alone: 4 equal"
-        found += [run["plan"] for run in report["runs"] if "pair" in run]
+        found += [run["plan"] for run in runs if "pair" in run]
     assert len(found) == len(set(found)) == 6

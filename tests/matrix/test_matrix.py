@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from faults.judge.rules import judge
+from faults.ledger import record
 from reference import TUTORIALS
 from tests.matrix import matrix
 from tests.matrix.matrix import Cell, cells
@@ -14,6 +16,7 @@ from tests.matrix.running import mistakes, run_cell
 from tests.matrix.verdicts import EQUAL, ERROR, VERDICTS, Expected
 from tests.support.gpu import gpu_processes, needs_gpu
 from tests.support.networks import require, require_netem
+from tests.support.stored_runs import stored_run
 
 # The tutorials of which not all cells are long.
 QUICK = ("parameter_server", "batch_parameter_server")
@@ -67,11 +70,11 @@ class TestTheTable:
 
 
 def test_a_wrong_expectation_is_noticed(tmp_path: Path) -> None:
-    found, judgement = run_cell(next(cell for cell in cells() if cell.name == "rnn-Raise-request"), tmp_path)
+    found = record.read(stored_run("matrix/rnn-Raise-request", tmp_path))
     for expected, said in (
         (Expected(EQUAL), "failed loudly, wanted equal"),
         (Expected(ERROR, {"trainer": "ValueError"}), "trainer: "),
         (Expected(ERROR, {"trainer": "FaultError", "ps": "PeerLost: trainer"}), ""),
     ):
-        wrong = mistakes(expected, found, judgement)
+        wrong = mistakes(expected, found, judge(found))
         assert [each[: len(said)] for each in wrong] == [said] * bool(said)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from tests.golden import store
+
+_unpacked = cache(store.unpacked)
 
 
 def stored_run(row: str, place: Path) -> Path:
@@ -12,5 +15,5 @@ def stored_run(row: str, place: Path) -> Path:
     source, _, name = row.partition("/")
     folder = place / source / name
     if not folder.exists():
-        store.write(store.unpacked(source)[name], folder)
+        store.write(_unpacked(source)[name], folder)
     return folder
