@@ -271,7 +271,6 @@ def test_a_printed_plan_goes_through_a_shell() -> None:
     assert done.stdout.decode() == f"{plan.to_json()}\n"
 
 
-NO_NAME = "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"
 WANTED_AT = (
     "'up@ROLE', 'step:N@ROLE', 'call:SITE#N@ROLE', "
     "'writing:N@ROLE', 'written:N@ROLE', 'valid:N@ROLE' or 'shutdown@ROLE'"
@@ -288,39 +287,22 @@ WANTED_AT = (
         ("Crash role=ps at=up", f"'at' must be {WANTED_AT}, got 'up'"),
         ("Crash role=ps at=step:00@ps", "'at' counts from 1 to 1000000000, got 'step:00@ps'"),
         ("Crash rolle=ps", f"Crash: unknown field 'rolle', wanted some of {', '.join(FIELDS)}"),
-        ("Duplicate site=a:b nth=1.5", "Duplicate: 'nth' must be an integer, got '1.5'"),
         ("Duplicate site=a:b every=yes", "Duplicate: 'every' must be true, got 'yes'"),
         ("Duplicate site=a:b every=false", "Duplicate: 'every' must be left out or have a value, got false"),
-        (
-            '{"faults": [{"kind": "Duplicate", "site": "a:b", "every": false}]}',
-            "Duplicate: 'every' must be left out or have a value, got false",
-        ),
         ("seed=1 Crash role=ps at=up@ps", "a plan: wanted name=value, got 'Crash'"),
         ("role=ps", "a plan begins with 'seed' or with a fault's kind, got 'role'"),
-        ("delay site=a:b", f"unknown 'kind' 'delay', wanted one of {', '.join(NAMES)}"),
-        ("seed=-1", "'seed' must be an integer from 0 to 2**63 - 1, got -1"),
         ("Crash role=ps at=up@ps; seed=1", f"unknown 'kind' 'seed=1', wanted one of {', '.join(NAMES)}"),
-        ("{", f"a plan must be a JSON object, got '{{' ({NO_NAME})"),
         ("[]", "a plan must be a JSON object, got '[]'"),
-        ("[" * 100_000, f"a plan must be a JSON object, got '{'[' * 116}..."),
         ('{"seeds": 1}', "unknown field 'seeds' of a plan, wanted 'seed' and 'faults'"),
         ('{"seed": null}', "'seed' must be an integer from 0 to 2**63 - 1, got None"),
-        ('{"seed": 1, "seed": 2}', "'seed' is given twice"),
         ('{"faults": null}', "'faults' must be a list, got None"),
         ('{"faults": ["Crash"]}', "a fault is an object with a 'kind', got 'Crash'"),
         ('{"faults": [{"role": "ps"}]}', "a fault is an object with a 'kind', got {'role': 'ps'}"),
         ('{"faults": [{"kind": ["Delay"]}]}', f"unknown 'kind' ['Delay'], wanted one of {', '.join(NAMES)}"),
-        ('{"faults": [{"kind": null}]}', f"unknown 'kind' None, wanted one of {', '.join(NAMES)}"),
         (
             '{"faults": [{"kind": "Reset", "role": "ps", "peer": null}]}',
             "Reset: 'peer' must be left out or have a value, got null",
         ),
-        ('{"faults": [{"kind": "Slow", "role": "\\ud800"}]}', "Slow: 'role' must be a role's name, got '\\ud800'"),
-        (
-            '{"faults": [{"kind": "Pause", "seconds": NaN}]}',
-            "Pause: 'seconds' must be a number above 0, at most 1000000, got nan",
-        ),
-        (f'{{"seed": {"9" * 5000}}}', f'a plan must be a JSON object, got \'{{"seed": {"9" * 107}...'),
     ],
     ids=lambda value: value[:30],
 )

@@ -310,7 +310,6 @@ def test_a_plan_of_which_nothing_is_known_gives_3(tmp_path: Path, capsys: pytest
         (["rnn", "--plan", "Crash role=nobody at=up@nobody"], "nobody"),
         (["rnn", "--plan", LOST, "--healthy"], "error: unrecognized arguments: --healthy"),
         (["--plan", LOST, "--json", ".", "--script", "my.py"], "error: cannot write .: it is a directory"),
-        (["--plan", LOST, "--ignore", "x", "--script", "my.py"], "error: --ignore has no effect without"),
         (["--plan", "Reset role=till", "--script", "my.py"], "error: faults of a network need roles that are started"),
     ],
 )

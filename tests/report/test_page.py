@@ -155,12 +155,6 @@ def test_of_many_times_of_a_fault_the_last_is_told(tmp_path: Path) -> None:
     assert "9.000 (the last of 9) fired by b" in page(Facts(run), judge(run), tmp_path)
 
 
-def test_an_error_that_a_role_has_logged_is_shown_with_its_chain(tmp_path: Path) -> None:
-    links = raised("b", "Lost", cause="Gone").details["links"]
-    run = script("seed=0", event("b", "logged", 3.0, text="giving up", links=links), event("b", "exit", 4.0, status=7))
-    assert "raised from <code>Gone: why</code>" in page(Facts(run), judge(run), tmp_path)
-
-
 def test_what_else_a_role_has_logged_hides_no_chain(tmp_path: Path) -> None:
     links = raised("b", "Lost", cause="Gone").details["links"]
     logged = event("b", "logged", 3.0, text="step 3", links=links), event("b", "logged", 3.5, text="giving up")
