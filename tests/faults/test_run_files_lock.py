@@ -45,20 +45,9 @@ def test_no_run_begins_where_one_goes_on(tmp_path: Path) -> None:
     prepared(Plan(), tmp_path)
 
 
-def test_no_run_begins_where_a_process_writes_a_ledger(tmp_path: Path) -> None:
-    """The processes of a program that finds its plan by FAULTS_RUN do so: no launcher waits for them."""
-    prepared(PLAN, tmp_path)
-    ledger = Ledger(tmp_path, "till")
-    before = files(tmp_path)
-    with pytest.raises(PlanError, match=BUSY):
-        prepared(Plan(), tmp_path)
-    assert files(tmp_path) == before
-    ledger.close()
-    prepared(Plan(), tmp_path)
-
-
-def test_no_run_begins_on_nfs_where_a_process_writes_a_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """NFS locks a file alone only for whom it is open for writing."""
+def test_no_run_begins_where_a_process_writes_a_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processes of a program that finds its plan by FAULTS_RUN do so: no launcher waits for them. NFS, as here,
+    locks a file alone only for whom it is open for writing."""
     flock = fcntl.flock
 
     def as_nfs_does(handle: int, how: int) -> None:
@@ -67,7 +56,14 @@ def test_no_run_begins_on_nfs_where_a_process_writes_a_ledger(tmp_path: Path, mo
         flock(handle, how)
 
     monkeypatch.setattr(fcntl, "flock", as_nfs_does)
-    test_no_run_begins_where_a_process_writes_a_ledger(tmp_path)
+    prepared(PLAN, tmp_path)
+    ledger = Ledger(tmp_path, "till")
+    before = files(tmp_path)
+    with pytest.raises(PlanError, match=BUSY):
+        prepared(Plan(), tmp_path)
+    assert files(tmp_path) == before
+    ledger.close()
+    prepared(Plan(), tmp_path)
 
 
 def test_a_child_that_outlives_a_run_does_not_hold_its_folder(tmp_path: Path) -> None:

@@ -55,19 +55,14 @@ def test_a_world_without_a_role_of_the_plan_is_refused_and_leaves_the_folder(tmp
     assert not place.exists()
 
 
-def test_roles_that_the_plan_stops_are_waited_for(tmp_path: Path) -> None:
-    """The launcher waits as long as the pauses last before it takes roles for stuck."""
-    with scope(Plan.parse("Pause role=a at=up@a seconds=25"), tmp_path) as arguments:
-        assert arguments["grace"] == GRACE + 25
-
-
 def test_a_grace_of_days_can_be_launched(tmp_path: Path) -> None:
     with scope(Plan.parse("Pause role=a at=up@a seconds=1000000"), tmp_path) as arguments:
         check_deadline(arguments["grace"])
 
 
 @pytest.mark.parametrize(("own", "found"), [(5, GRACE + 25), (50, 50)])
-def test_a_test_that_gives_a_grace_waits_for_the_plans_pauses_too(own: float, found: float, tmp_path: Path) -> None:
+def test_roles_that_the_plan_stops_are_waited_for(own: float, found: float, tmp_path: Path) -> None:
+    """The launcher waits as long as the pauses last before it takes roles for stuck, or as long as a test says."""
     with scope(Plan.parse("Pause role=a at=up@a seconds=25"), tmp_path) as arguments:
         assert merge_launch_arguments({"grace": own}, arguments)["grace"] == found
 
