@@ -1,6 +1,6 @@
 """Pays to itself and checks what it has paid. Knows nothing of faults.
 
-python strict.py here | twice | process | spawn
+python strict.py here | process | spawn
 """
 
 import multiprocessing
@@ -20,7 +20,6 @@ def pay(amount):
 
 
 def play(_=0):
-    paid.clear()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "rendezvous").as_uri()
         options = rpc.TensorPipeRpcBackendOptions(init_method=place, rpc_timeout=1)
@@ -37,9 +36,7 @@ class Player(multiprocessing.get_context("spawn").Process):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] in ("here", "twice"):
-        play()
-    if sys.argv[1] == "twice":
+    if sys.argv[1] == "here":
         play()
     if sys.argv[1] == "process":
         process = Player()
