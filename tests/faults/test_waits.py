@@ -53,12 +53,12 @@ def test_the_programs_own_lines_are_told(text: str, wanted: str) -> None:
     assert place_of(text) == wanted
 
 
-@pytest.fixture(params=["fork", pytest.param("spawn", marks=pytest.mark.long)])
-def started(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[int]:
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[int]:
     """The script's first process, when all its processes wait or will do so at once. Before they do, a process that
     has just been forked may start another program, which the signal would end."""
     (tmp_path / stacks.STACKS).touch()
-    command = [sys.executable, str(SCRIPTS / "waiting.py"), request.param]
+    command = [sys.executable, str(SCRIPTS / "waiting.py")]
     environment = environment_for(tmp_path)
     process = subprocess.Popen(command, env=environment, start_new_session=True, stdout=subprocess.PIPE)
     try:
@@ -111,7 +111,7 @@ def test_a_process_that_does_not_handle_the_signal_is_not_asked(tmp_path: Path) 
 
 @pytest.mark.long
 def test_an_overdue_script_is_told_with_its_places(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    place, script = str(tmp_path / "run"), ["--script", sys.executable, str(SCRIPTS / "waiting.py"), "fork"]
+    place, script = str(tmp_path / "run"), ["--script", sys.executable, str(SCRIPTS / "waiting.py")]
     assert main(["run", "--healthy", "--deadline", "3", "--dir", place, *script]) == 3  # it starts no RPC
     told = capfd.readouterr().out.splitlines()
     found = record.read(place)

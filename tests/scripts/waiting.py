@@ -1,13 +1,9 @@
-"""Processes that wait in many ways, without RPC. Each prints a line just before. Knows nothing of faults.
-
-python waiting.py fork | spawn
-"""
+"""Processes that wait in many ways, without RPC. Each prints a line just before. Knows nothing of faults."""
 
 import ctypes
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 
 
@@ -42,7 +38,7 @@ def without_a_way_to_ask():
 
 
 if __name__ == "__main__":
-    context = multiprocessing.get_context(sys.argv[1])
+    context = multiprocessing.get_context("fork")
     ways = (with_a_thread, with_the_gil, stopped, without_a_way_to_ask)
     players = [context.Process(target=way) for way in ways]
     for player in players:
