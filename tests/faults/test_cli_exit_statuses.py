@@ -25,8 +25,8 @@ from reference import rpc_basics
 from reference.outcome import Outcome
 from reference.system.interrupts import SIGNALS
 from reference.trace import Trace
-from tests.golden import store
 from tests.support import roles_subjects as plays
+from tests.support.stored_runs import stored_run
 from tests.support.suite_runs import ROOT
 from tests.support.targets import options, sweep_of
 
@@ -182,17 +182,17 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., object]]:
 @pytest.mark.parametrize(
     ("golden", "told", "wanted", "status"),
     [
-        ("shop-healthy", "healthy: no faults planned", "unchecked", 0),
-        ("pairs-lost-answer-and-retry", "under 2 faults: Drop ", "unchecked", 0),
-        ("shop-lost-reply", "under 1 fault: Drop ", "wrong", 1),
-        ("no-rpc", "healthy: no faults planned", "unknown", 3),
+        ("programs/primes seed=0", "healthy: no faults planned", "unchecked", 0),
+        ("examples/pairs-lost-answer-and-retry", "under 2 faults: Drop ", "unchecked", 0),
+        ("programs/ring Duplicate site=__main__:put role=rank0 nth=1", "under 1 fault: Duplicate ", "wrong", 1),
+        ("examples/no-rpc", "healthy: no faults planned", "unknown", 3),
     ],
 )
 def test_python_m_faults_gives_the_status_of_its_command(
     golden: str, told: str, wanted: str, status: int, started: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    store.write(store.unpacked("examples")[golden], tmp_path)
-    assert started("faults", "check", str(tmp_path)) == status
+    place = stored_run(golden, tmp_path)
+    assert started("faults", "check", str(place)) == status
     out = capsys.readouterr().out
     assert verdict(out) == wanted
     assert f" s {told}" in headline(out)

@@ -18,7 +18,7 @@ SCRIPTS = "tests/scripts"
 
 @dataclass(frozen=True)
 class Example:
-    """One run. ``arguments``: the program's; ``trace``, ``bound``: as in `run_script`."""
+    """One run. ``arguments``: the program's; ``trace``: as in `run_script`."""
 
     name: str
     program: str
@@ -26,12 +26,9 @@ class Example:
     verdict: str
     arguments: tuple[str, ...] = ()
     trace: bool = False
-    bound: float | None = None
     check: str = ""
 
 
-_SHOP = f"{SCRIPTS}/asks_again.py"
-_PAY = "Drop site=__main__:pay role=till nth=2"
 _BY_CHANCE = "seed=6; Drop site=__main__:pay side=reply chance_percent=30"
 _TWO_LOST = "; ".join(f"Drop site=__main__:pay role=customer nth={nth} side=reply" for nth in (1, 2))
 _ASKED = "Crash role=shop at=call:__main__:sell#2@till how=term"
@@ -40,11 +37,6 @@ _NAN = "Corrupt site=__main__:add role=worker nth=2 side=request change=nan"
 
 EXAMPLES = (
     Example("lost-by-chance", "examples/retries/naive.py", _BY_CHANCE, "unchecked"),
-    Example("shop-healthy", _SHOP, "seed=0", "unchecked"),
-    Example("shop-lost-request", _SHOP, f"{_PAY} side=request", "unchecked"),
-    Example("shop-lost-reply", _SHOP, f"{_PAY} side=reply", "wrong"),
-    # The till is told of the loss after 2 s, and fails then.
-    Example("shop-late", _SHOP, f"{_PAY} side=reply", "hung", bound=0.5),
     # It pays twice, which shows only in what it prints.
     Example("pairs-lost-answer-and-retry", "examples/retries/layers.py", _TWO_LOST, "unchecked"),
     Example("no-rpc", "examples/numpy/tensors.py", "seed=0", "unknown"),
@@ -54,9 +46,6 @@ EXAMPLES = (
     Example("asked-to-end-leaves", f"{SCRIPTS}/polite.py", _ASKED, "failed loudly", ("leave",)),
     Example("asked-to-end-fails", f"{SCRIPTS}/polite.py", _ASKED, "failed loudly", ("fail",)),
     Example("leaks-hoard", f"{SCRIPTS}/hoard.py", "seed=0", "leaked", trace=True),
-    Example("leaks-knot", f"{SCRIPTS}/knot.py", "seed=0", "leaked", trace=True),
-    Example("leaks-knot-untied", f"{SCRIPTS}/knot.py", "seed=0", "unchecked", ("untie",), trace=True),
-    Example("leaks-never-left", f"{SCRIPTS}/never_left.py", "seed=0", "leaked", trace=True),
 )
 
 
@@ -73,7 +62,6 @@ def run_example(example: Example, place: Path, results: Results = UNCHECKED) -> 
             Plan.parse(example.plan),
             place / "run",
             deadline=90,
-            bound=example.bound,
             results=replace(results, command=example.check) if example.check else results,
             trace=example.trace,
         )
