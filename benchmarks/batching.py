@@ -4,9 +4,8 @@
 
 Ours is the tutorial, unchanged, timed from outside by its progress reports; one episode runs before the first that
 counts. *Calls alone* are what torch's calls cost: the same roles, arguments, answers and fan-in, and nothing computed.
-*In one process* the twin computes the same without a call, with one thread. *Calls, then work* is the limit of a
-batched step, which all observers wait for: the time of both, one after the other. ``--published`` runs a program of its
-own beside it, in the same interleaved run.
+*Calls and work* is the limit of the batched mode: such calls, which run the policy, the environments and the update,
+and nothing else of the tutorial. ``--published`` runs a program of its own beside it, in the same interleaved run.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +24,56 @@ import numpy as np
 import torch
 import torch.distributed.rpc as rpc
 from measure import BenchmarkError
+from torch import optim
 
-from reference.batch_reinforce import Case, roles, train_locally
+from reference.batch_reinforce import Case, roles
 from reference.cli.table_command import Clock, draw
+from reference.reinforce import initial_policy
 from reference.roles import Roles, numbered
+from reference.training import cartpole
 from reference.world import launch
 
 MODES = {"batched": True, "unbatched": False}
 
-# --- The calls alone -------------------------------------------------------------------------------------------------
+# --- The limit: the calls alone, and with the same work --------------------------------------------------------------
 
-_waiting: list[torch.futures.Future[int]] = []
+
+class Work:
+    """What the tutorial's agent computes, without its refusals, its deadlines and a generator for each observer."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.policy = initial_policy(case)
+        self.optimizer = optim.Adam(self.policy.parameters(), lr=case.lr)
+
+    def begin(self) -> None:
+        shape = self.case.n_steps, self.case.observers
+        kept = torch.rand(*shape, cartpole.HIDDEN) >= self.case.dropout
+        masks = (kept.float() / (1 - self.case.dropout)).unbind()
+        self.draws = zip(torch.rand(shape).tolist(), masks, strict=True)
+        self.actions: list[list[int]] = []
+        self.probs: list[torch.Tensor] = []
+
+    def act(self, states: np.ndarray[Any, Any]) -> list[int]:
+        uniforms, dropout_mask = next(self.draws)
+        probs = self.policy(torch.from_numpy(states), dropout_mask)
+        actions = [cartpole.pick(row, uniform) for row, uniform in zip(probs.tolist(), uniforms, strict=True)]
+        self.actions.append(actions)
+        self.probs.append(probs)
+        return actions
+
+    def learn(self, rewards: list[list[float]]) -> None:
+        """``rewards``: discounted, one list of each observer."""
+        taken = torch.tensor(self.actions).unsqueeze(2)
+        log_probs = torch.stack(self.probs).gather(2, taken).squeeze(2).log()
+        self.optimizer.zero_grad()
+        (-log_probs * torch.tensor(rewards).t() / self.case.observers).sum().backward()
+        self.optimizer.step()
+
+
+_waiting: dict[int, tuple[np.ndarray[Any, Any], torch.futures.Future[int]]] = {}
+_work: list[Work] = []  # the agent's; empty if nothing is computed
+_environment = cache(cartpole.seeded_environment)
 
 
 def answer(observers: int, ob_id: int, state: np.ndarray[Any, Any]) -> int:
@@ -46,38 +84,60 @@ def answer(observers: int, ob_id: int, state: np.ndarray[Any, Any]) -> int:
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def answer_together(observers: int, ob_id: int, state: np.ndarray[Any, Any]) -> torch.futures.Future[int]:
     """Runs on the agent, in its only RPC thread: the last observer's call completes those of all."""
-    _waiting.append(future := torch.futures.Future[int]())
+    future = torch.futures.Future[int]()
+    _waiting[ob_id] = state, future
     if len(_waiting) == observers:
-        for each in _waiting:
-            each.set_result(0)
-        _waiting.clear()
+        both = [_waiting.pop(each) for each in range(observers)]
+        actions = _work[0].act(np.stack([state for state, _ in both])) if _work else [0] * observers
+        for (_, waiting), action in zip(both, actions, strict=True):
+            waiting.set_result(action)
     return future
 
 
-def ask(batch: bool, observers: int, ob_id: int, n_steps: int) -> None:
-    """Runs on an observer."""
-    state, function = np.zeros(4, dtype=np.float32), answer_together if batch else answer
-    for _ in range(n_steps):
-        rpc.rpc_sync("agent", function, args=(observers, ob_id, state), timeout=30)
+def ask(case: Case, ob_id: int) -> None:
+    """Runs on an observer: one episode of calls alone."""
+    state, function = np.zeros(4, dtype=np.float32), answer_together if case.batch else answer
+    for _ in range(case.n_steps):
+        rpc.rpc_sync("agent", function, args=(case.observers, ob_id, state), timeout=30)
 
 
-def ask_all(case: Case) -> float:
+def play(case: Case, ob_id: int) -> list[float]:
+    """Runs on an observer: one episode. Returns its discounted rewards."""
+    env, rewards, start = _environment(case.env, case.seed, f"observer{ob_id + 1}"), [], 0
+    state, _ = env.reset()
+    for step in range(case.n_steps):
+        action = rpc.rpc_sync("agent", answer_together, args=(case.observers, ob_id, state), timeout=30)
+        state, reward, terminated, truncated, _ = env.step(action)
+        rewards.append(float(reward))
+        if terminated or truncated or step + 1 == case.n_steps:
+            rewards[start:] = cartpole.discounted(rewards[start:], case.gamma)
+            state, _ = env.reset()
+            start = step + 1
+    return rewards
+
+
+def ask_all(case: Case, work: bool) -> float:
     """Runs on the agent: seconds of all episodes but the first."""
-    names = numbered("observer", case.observers)
+    if work:
+        _work.append(Work(case))
     for episode in range(case.steps):
         if episode == 1:
             begin = time.monotonic()
+        for each in _work:
+            each.begin()
         calls = [
-            rpc.rpc_async(name, ask, args=(case.batch, len(names), ob_id, case.n_steps), timeout=0)
-            for ob_id, name in enumerate(names)
+            rpc.rpc_async(name, play if work else ask, args=(case, ob_id), timeout=0)
+            for ob_id, name in enumerate(numbered("observer", case.observers))
         ]
-        torch.futures.wait_all(calls)
+        rewards = torch.futures.wait_all(calls)
+        for each in _work:
+            each.learn(rewards)
     return time.monotonic() - begin
 
 
-def calls_alone(case: Case) -> Roles:
+def calls(case: Case, work: bool) -> Roles:
     options = {"agent": {"num_worker_threads": 1}}
-    return Roles({"agent": partial(ask_all, case)}, each=options, serving=numbered("observer", case.observers))
+    return Roles({"agent": partial(ask_all, case, work)}, each=options, serving=numbered("observer", case.observers))
 
 
 # --- All ways --------------------------------------------------------------------------------------------------------
@@ -94,8 +154,8 @@ class Setting:
     def ways(self) -> measure.Ways:
         """Each way's measurement: environment steps per second, of all observers together."""
         ways: dict[str, Callable[[], float]] = {mode: partial(self.ours, batch) for mode, batch in MODES.items()}
-        ways |= {f"{mode} calls alone": partial(self.calls, batch) for mode, batch in MODES.items()}
-        ways |= {f"{mode} in one process": partial(self.local, batch) for mode, batch in MODES.items()}
+        ways |= {f"{mode} calls alone": partial(self.calls, batch, False) for mode, batch in MODES.items()}
+        ways["batched calls and work"] = partial(self.calls, True, True)
         if self.published is not None:
             ways |= published(self.published, self.case, self.deadline).ways()
         return ways
@@ -109,26 +169,16 @@ class Setting:
             raise BenchmarkError(f"{len(clock.times)} episodes were reported, wanted {case.steps}")
         return (case.steps - 1) * case.n_steps * case.observers / (clock.times[-1] - clock.times[0])
 
-    def calls(self, batch: bool) -> float:
+    def calls(self, batch: bool, work: bool) -> float:
         case = replace(self.case, batch=batch)
-        with launch(calls_alone(case), deadline=self.deadline) as world:
+        with launch(calls(case, work), deadline=self.deadline) as world:
             seconds: Any = measure.returned(world)["agent"]
         return (case.steps - 1) * case.n_steps * case.observers / float(seconds)
-
-    def local(self, batch: bool) -> float:
-        case = replace(self.case, batch=batch)
-        train_locally(replace(case, steps=1))
-        begin = time.monotonic()
-        train_locally(case)
-        return case.steps * case.n_steps * case.observers / (time.monotonic() - begin)
 
     def result(self, repeats: int) -> dict[str, Any]:
         title = f"{self.case.observers} observers, "
         samples = measure.interleaved(self.ways(), repeats, unit="steps/s", title=title)
-        for mode in MODES:
-            both = zip(samples[f"{mode} calls alone"], samples[f"{mode} in one process"], strict=True)
-            samples[f"{mode} calls, then work"] = [1 / (1 / calls + 1 / work) for calls, work in both]
-        others = ("published {}", "{} calls alone", "{} in one process", "{} calls, then work")
+        others = ("published {}", "{} calls alone", "{} calls and work")
         beside = {each.format(mode): mode for mode in MODES for each in others}
         return {
             "observers": self.case.observers,
