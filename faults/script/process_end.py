@@ -133,6 +133,7 @@ def _forget() -> None:
     _inherited[:] = [sys.exc_info()[1], getattr(sys, "last_value", None)]
     for handle in _files.values():  # the child inherits the parent's file and the hook that writes to it
         with suppress(OSError), Path(os.devnull).open("wb") as nothing:
+            os.close(handle)  # dup2 cannot, if the limit of open files is below that number now
             os.dup2(nothing.fileno(), handle)
     _files.clear()
 

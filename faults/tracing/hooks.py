@@ -62,7 +62,7 @@ class Contexts:
     def living(self, since: int) -> Iterator[tuple[int, tuple[Line, ...], bool]]:
         """Yield number and lines of each context that is open and was entered after this event, and whether nothing is
         left that can leave it."""
-        for number, each in list(self._open.items()):
+        for number, each in self._open.copy().items():
             if each.got > since:
                 yield number & ((1 << BITS) - 1), each.lines, each.entered is not None and each.entered() is None
 

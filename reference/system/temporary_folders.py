@@ -122,10 +122,13 @@ def _remove_if_dead(place: Path) -> None:
 
 
 def _delete(place: Path) -> None:
-    # The mark goes last: if this process is killed, the next one can continue.
-    for each in sorted(place.iterdir(), key=lambda each: each.name == MARK):
-        delete(each)
-    place.rmdir()
+    for each in place.iterdir():
+        if each.name != MARK:
+            with suppress(OSError):
+                delete(each)
+    if all(each.name == MARK for each in place.iterdir()):  # the mark goes last, so that the next launcher can continue
+        place.joinpath(MARK).unlink(missing_ok=True)
+        place.rmdir()
 
 
 def _forget(place: Path) -> None:

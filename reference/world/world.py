@@ -144,9 +144,12 @@ class World:
             for handle in self._handles.values():
                 handle.send("stop")
         while True:
-            self._supervisor.wait()
+            supervisor = self._supervisor
+            supervisor.wait()
             self._check_supervisor()
             with self._lives:
+                if supervisor is not self._supervisor:  # another thread has begun the next life
+                    continue
                 if not self._is_to_go_on():
                     return self.outcomes
                 self.life += 1
@@ -231,6 +234,7 @@ class World:
             WorldError: ``on_progress`` calls this.
         """
         with self._lives:
+            self._restarts = 0  # nor does another thread's `wait` start anything
             self._supervisor.expire()
         self._supervisor.wait()
         return self.outcomes

@@ -318,12 +318,10 @@ def ends(folder: Path) -> dict[str, tuple[str, str]]:
 
 
 class TestLedger:
-    @pytest.mark.parametrize("deactivated", [False, True], ids=["process", "plan"])
-    def test_what_ends_records_calls_whose_callbacks_have_not_run(
-        self, world: World, tmp_path: Path, deactivated: bool
-    ) -> None:
+    @pytest.mark.parametrize("how", ["process", "plan", "refused"])
+    def test_what_ends_records_calls_whose_callbacks_have_not_run(self, world: World, tmp_path: Path, how: str) -> None:
         folder = str(prepared(Plan(), tmp_path))
-        assert world.call("a", shop.ends_when_settled, folder, "b", deactivated) == ["ok"]
+        assert world.call("a", shop.ends_when_settled, folder, "b", how) == ["fail" if how == "refused" else "ok"]
 
     def test_a_thread_that_only_waits_records_the_end_of_its_call(self, world: World, tmp_path: Path) -> None:
         assert world.call("a", shop.ends_recorded_here, str(prepared(Plan(), tmp_path)), "b") == ["ok", "fail"]

@@ -157,6 +157,12 @@ def test_impossible_options_are_refused_in_one_line(
     assert "\n" not in str(refused.value)
 
 
+def test_an_impossible_option_ends_pytest_before_any_test(run: Run) -> None:
+    result = run("plain", "--faults-seed", "-1")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --faults-seed must be a whole number from 0, *, got '-1'"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [([], False), (["--faults-leaks-trace"], True), (["-o", "faults_leaks_trace=true"], True)],

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("plain_over_tcp")
 
 @pytest.mark.long
 def test_a_run_keeps_no_thread_and_no_open_file(tmp_path: Path) -> None:
-    command = [sys.executable, own("strict.py", tmp_path), "here"]
+    command = [sys.executable, own("strict.py", tmp_path), "process"]
     plan = Plan.parse("Crash site=__main__:pay role=till nth=2 when=before")
     run_script(command, plan, tmp_path / "first", deadline=60, bound=20)  # it opens what stays for all
     before = own_process.everything()

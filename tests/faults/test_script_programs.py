@@ -7,9 +7,16 @@ from pathlib import Path
 import pytest
 
 from tests.programs.running import mistakes, run_row
-from tests.programs.verdicts import TABLE, Expected
+from tests.programs.verdicts import HEALTHY, TABLE, Expected
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("plain")]
+
+
+def test_a_healthy_program_is_right(tmp_path: Path) -> None:
+    """Whose gradients are recorded: under a plan without faults."""
+    (row,) = (row for row in HEALTHY if row.program == "parameter_server")
+    run, judgement = run_row(row, tmp_path)
+    assert not mistakes(row, run, judgement), f"{judgement}\n{run.timeline}"
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row.program}-{row.plan}")

@@ -24,3 +24,13 @@ def test_a_long_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "role.log").write_bytes(b"x" * (recording.MOST_BYTES + 1))
     with pytest.raises(recording.Refused, match=r"role.log has 1048577 bytes"):
         dict(recording.kept(tmp_path, {}))
+
+
+def test_the_same_runs_give_the_same_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "FOLDER", tmp_path)
+    runs = {"b": {"run.json": b"1", "results/out": b""}, "a": {"run.json": b"2"}}
+    store.pack("some", runs)
+    first = store.archive("some").read_bytes()
+    store.pack("some", dict(reversed(runs.items())))
+    assert store.archive("some").read_bytes() == first
+    assert store.unpacked("some") == runs

@@ -96,6 +96,7 @@ class TestFired:
         assert [*repeated(world(DROP, fired()))] == []
         assert [*repeated(world(EVERY, *TWICE, fired()))] == [f"{EVERY} fired 3 times"]
         assert [*repeated(world(SEVERAL, fired()))] == [f"{SEVERAL} fired 1 of 3 times"]
+        assert proof(world(SEVERAL))[1].startswith(f"{SEVERAL} fired 0 times, wanted 1 to 3")
         calls = [call("invoke", faults=[0], process=process) for process in (1, 11, 12)]
         many = f"{EVERY} fired 3 times, in 3 lives"
         assert [*repeated(script(EVERY, *calls, *TWICE, fired()))] == [many]

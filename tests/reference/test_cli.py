@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -24,6 +27,7 @@ from reference.parameter_server import train_locally
 from reference.trace import Case, Trace, compare
 from reference.trace.checkpoint import Checkpoints
 from reference.verify.verify import CASES, Row, case_of, cases, changes
+from reference.world import World, launch
 from tests.support.disk import files_of
 
 TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -397,6 +401,36 @@ def test_options_make_the_checkpoints(world: FakeWorld, tmp_path: Path, monkeypa
     case, roles = parameter_server.Case(workers=2, steps=2, record="ends"), ["ps", "worker1", "worker2"]
     wanted = Checkpoints.of_case(tmp_path / "d", case, roles, resume=True, every=3, optional=True)
     assert world.again == [{"checkpoints": wanted, "restarts": 4}]
+
+
+def test_a_lost_role_is_told_in_two_lines_and_the_run_goes_on(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worlds: list[World] = []
+
+    def launched(*arguments: Any, **how: Any) -> World:
+        worlds.append(launch(*arguments, **how))
+        return worlds[-1]
+
+    def kill() -> None:
+        due = time.monotonic() + 60
+        while not (worlds and any(tmp_path.glob("[0-9]*.json"))) and time.monotonic() < due:  # not a scratch file
+            time.sleep(0.005)
+        os.kill(worlds[0].pids["worker2"], signal.SIGKILL)
+
+    monkeypatch.setattr(run_command, "launch", launched)
+    with ThreadPoolExecutor() as pool:
+        killed = pool.submit(kill)
+        words = "--workers 2 --steps 60 --restarts 2 --verify --resume"
+        status = main(["run", "parameter_server", *words.split(), str(tmp_path)])
+        killed.result()
+    out, err = capsys.readouterr()
+    assert status == 0, err
+    lives = [line for line in err.splitlines() if line.startswith("life ")]
+    assert lives[0] == "life 1 ended: worker2 was killed by SIGKILL"
+    assert re.fullmatch(r"life 2 goes on after step [1-9]\d*", lives[1])
+    assert len(lives) == 2
+    assert out.splitlines()[-1] == "equal: bits equal in 603 tensors"
 
 
 SAVING = ["run", "parameter_server", "--steps", "5", "--every", "2"]

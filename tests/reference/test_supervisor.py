@@ -243,6 +243,13 @@ def test_a_role_that_cannot_be_asked_is_asked_as_soon_as_it_can(clock: SimpleNam
     assert grace.due == 10
 
 
+def test_a_role_that_waits_for_one_that_has_not_begun_is_not_stuck(clock: SimpleNamespace) -> None:
+    grace, role = joining()
+    other: Any = Role("b", Phase.STARTING)
+    for clock.now in (0.0, 5.0, 10.0):
+        assert grace.given_up([role, other], ended=False) == []
+
+
 def test_a_role_that_a_debugger_has_is_not_given_up() -> None:
     trace_me = "import ctypes, sys; print(ctypes.CDLL(None).ptrace(0, 0, 0, 0), flush=True); sys.stdin.read()"
     with subprocess.Popen([sys.executable, "-c", trace_me], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as traced:

@@ -172,7 +172,10 @@ def test_a_world_that_was_closed_is_not_started_again() -> None:
         assert world.life == 1
 
 
-def test_a_world_that_is_closed_while_its_next_life_begins_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("end", "outcome"), [(World.close, Killed), (World.expire, Overdue)])
+def test_a_world_that_is_ended_while_its_next_life_begins_has_ended(
+    end: Callable[[World], object], outcome: type[Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Another thread waits for it."""
     begun, closed, waited = threading.Event(), threading.Event(), list[dict[str, Outcome]]()
 
@@ -187,10 +190,11 @@ def test_a_world_that_is_closed_while_its_next_life_begins_has_ended(monkeypatch
         waiting.start()
         os.kill(world.pids["b"], signal.SIGKILL)
         assert begun.wait(30)
-        world.close()
+        end(world)
         closed.set()
         waiting.join(30)
-    assert waited == [dict.fromkeys("ab", Killed(signal.SIGKILL))]
+        assert world.life == 2
+    assert [{name: type(each) for name, each in found.items()} for found in waited] == [dict.fromkeys("ab", outcome)]
 
 
 def test_a_deadline_is_that_of_all_lives(tmp_path: Path) -> None:

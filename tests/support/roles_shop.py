@@ -104,16 +104,19 @@ def await_ends() -> None:
     await_true(all_ended)
 
 
-def ends_when_settled(folder: str, to: str, deactivated: bool) -> list[str]:
+def ends_when_settled(folder: str, to: str, how: str) -> list[str]:
     """Make one call under a plan. Return the ends that are recorded after `settle`, or after the plan's end, before the
-    call's own callback."""
+    call's own callback.
+
+    ``how``: what ends, ``process`` or ``plan``; ``refused`` is the plan, and the callee answers by an error.
+    """
     sender, settled, ends = "_invoke_rpc_python_udf", threading.Event(), list[str]()
     original = vars(api)[sender]
 
     def settle(_: object) -> None:
         callee = delivery.CalleeState.open
         assert callee is not None
-        (hook.deactivate if deactivated else callee.settle)()
+        (callee.settle if how == "process" else hook.deactivate)()
         ends.extend(each.event for each in read(Path(folder)).of("ok", "fail", "info"))
         settled.set()
 
@@ -124,7 +127,10 @@ def ends_when_settled(folder: str, to: str, deactivated: bool) -> list[str]:
 
     with patch.object(api, sender, send):
         activate(folder, "a")
-        rpc.rpc_async(to, function, args=(1,)).wait()
+        with suppress(TypeError):
+            call = rpc.rpc_async(to, once_there, args=(f"{folder}/go", "1" if how == "refused" else 1))
+            Path(folder, "go").touch()  # not before, because the call's own callback has to come after `settle`
+            call.wait()
         assert settled.wait(10)
         hook.deactivate()
     return ends
@@ -198,6 +204,11 @@ def process_id() -> int:
 
 
 # The called functions. Each works on numbers and on tensors, with the derivative 2x + 1.
+
+
+def once_there(path: str, x: Any) -> Any:
+    await_true(Path(path).exists)
+    return function(x)
 
 
 def function(x: Any) -> Any:

@@ -91,6 +91,7 @@ class Calls:
         undo.callback(hook_fetches(self))
         if not self.plan.faults or self.plan.names(BACKWARD):
             undo.callback(hook_gradients(self))
+        undo.callback(_settle)  # first, because the others forget what an end is told by
         return undo.close
 
     def _invoke(self, invoke: Callable[..., Any], to: Any, function: Any, mode: RPCExecMode, *others: Any) -> Any:
@@ -243,10 +244,15 @@ def default_timeout() -> float:
     return float(api.get_rpc_timeout())  # type: ignore[attr-defined]
 
 
-def _restore(original: dict[str, Any]) -> None:
+def _settle() -> None:
     own = CalleeState.of_this_process()
     if own is not None:
         own.settle()  # otherwise an end whose callback has not run yet would find its ledger closed
+
+
+def _restore(original: dict[str, Any]) -> None:
+    own = CalleeState.of_this_process()
+    if own is not None:
         own.delayed_replies.close(give=True)
     CalleeState.open = None
     for name, value in original.items():

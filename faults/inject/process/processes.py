@@ -175,10 +175,10 @@ class Firing:
         assert fault.seconds is not None
         pause = Pause(self.ledger.path, pid, handle, fault.seconds, named)
         with self.ledger.lock:
-            if self._over:
-                pause.end()
-                return
             self._pauses.append(pause)
+            if self._over:
+                self.undo()
+                return
             self.ledger.write("fired", **named, pid=pid, guardian=pause.process.pid)
             pause.order()
         pause.expect("stopped")
@@ -193,5 +193,6 @@ class Firing:
         with self.ledger.lock:
             self._over = True
             pauses, self._pauses = self._pauses, []
-        for pause in pauses:
-            pause.end()
+        if self.ledger.process == os.getpid():  # a forked child has its parent's
+            for pause in pauses:
+                pause.end()
